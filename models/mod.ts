@@ -1,0 +1,203 @@
+/** Every model by the name that `muster check` takes, with its parameters. */
+import type { Model } from "../src/checker/mod.ts";
+import { agreement } from "./agreement.ts";
+import { dpCoordinator } from "./dp-coordinator.ts";
+import { formation } from "./formation.ts";
+import { groupCalls } from "./group-call.ts";
+import { operationModel } from "./operation.ts";
+import { rank } from "./rank.ts";
+import { scaling } from "./scaling.ts";
+import { startup } from "./startup.ts";
+import { tcpStore } from "./tcpstore.ts";
+import { twoPhaseCommit } from "./two-phase-commit.ts";
+import { waves } from "./waves.ts";
+import { upstreamDefects } from "./upstream/mod.ts";
+
+/** A model that can be built with numbers: `--engines 3` and the like. A switch is 0 or 1. */
+export interface NamedModel {
+  readonly what: string;
+  readonly parameters: Readonly<
+    Record<string, { readonly what: string; readonly default: number; readonly least?: number }>
+  >;
+  build(values: Readonly<Record<string, number>>): Model;
+}
+
+const upstream = Object.fromEntries(
+  upstreamDefects.map(({ name, what, model }): [string, NamedModel] => [
+    `upstream/${name}`,
+    { what: `the original: ${what}`, parameters: {}, build: () => model },
+  ]),
+);
+
+/** `--timeouts -1`: any number of them, and fairly. */
+const many = (count: number | undefined): number | undefined => count === -1 ? undefined : count;
+
+export const models: Readonly<Record<string, NamedModel>> = {
+  "startup": {
+    what: "start-up: our machines, simulated engines, processes and their keeper",
+    parameters: {
+      engines: { what: "ranks", default: 2, least: 1 },
+      launched: { what: "1: launched by us; 0: remote", default: 0 },
+      crashes: { what: "crashes of engines", default: 1 },
+      "coordinator-crashes": { what: "crashes of the coordinator", default: 0 },
+      timeouts: { what: "deadlines that pass; -1: any number", default: 1, least: -1 },
+      "spawn-failures": { what: "spawns that fail", default: 0 },
+      stops: { what: "1: the operator may stop everything, at any moment", default: 0 },
+      nonsense: { what: "messages in the name of rank 0 that break the protocol", default: 0 },
+    },
+    build: (v) =>
+      startup({
+        engines: v["engines"]!,
+        launched: v["launched"] === 1,
+        crashes: v["crashes"]!,
+        coordinatorCrashes: v["coordinator-crashes"]!,
+        timeouts: many(v["timeouts"]),
+        spawnFailures: v["spawn-failures"]!,
+        nonsense: v["nonsense"]!,
+        stops: v["stops"] === 1,
+      }),
+  },
+  "formation": {
+    what: "the start-up as a whole: sockets, ranks, processes and an operator, at any moment",
+    parameters: {
+      ranks: { what: "ranks", default: 2, least: 1 },
+      strict: { what: "1: as the original", default: 0 },
+      stops: { what: "1: it stops everything when it fails", default: 0 },
+      hashes: { what: "1: configurations are compared", default: 0 },
+      scales: { what: "1: it draws ports and opens a store", default: 0 },
+    },
+    build: (v) =>
+      formation({
+        ranks: v["ranks"]!,
+        strict: v["strict"] === 1,
+        stopOnFailure: v["stops"] === 1,
+        comparesHashes: v["hashes"] === 1,
+        scales: v["scales"] === 1,
+      }),
+  },
+  "rank": {
+    what: "one engine rank alone, and whatever can be said in its name at any moment",
+    parameters: {
+      launched: { what: "1: its process is ours; 0: remote", default: 0 },
+      strict: { what: "1: refusals end the start-up, as the original's do", default: 0 },
+      joined: { what: "1: it came in a scale-up", default: 0 },
+      scales: { what: "1: its front-end scales", default: 0 },
+    },
+    build: (v) =>
+      rank({
+        launched: v["launched"] === 1,
+        strict: v["strict"] === 1,
+        joined: v["joined"] === 1,
+        scales: v["scales"] === 1,
+      }),
+  },
+  "scaling": {
+    what: "scaling while serving: our machines on every rank, two stores, engines, ranks that join",
+    parameters: {
+      ranks: { what: "ranks before", default: 2, least: 1 },
+      target: { what: "ranks after", default: 3, least: 1 },
+      crashes: { what: "crashes of a rank's coordinator", default: 1 },
+      timeouts: { what: "deadlines that pass", default: 1 },
+      abort: { what: "1: the operator may abort, at any moment", default: 0 },
+      "store-faults": {
+        what: "stale reads, lost acknowledgements and failing requests of the stores",
+        default: 0,
+      },
+      losses: { what: "connections, engines and addresses that are lost for good", default: 0 },
+      shared: { what: "1: an operation says commit when all are prepared", default: 0 },
+      earlier: { what: "1: an epoch of before has no end; 2: others commit it", default: 0 },
+    },
+    build: (v) =>
+      scaling({
+        storeFaults: v["store-faults"]!,
+        losses: v["losses"]!,
+        shared: v["shared"] === 1,
+        earlier: ([undefined, "unfinished", "committing"] as const)[v["earlier"]!],
+        ranks: v["ranks"]!,
+        target: v["target"]!,
+        crashes: v["crashes"]!,
+        timeouts: v["timeouts"]!,
+        abort: v["abort"] === 1,
+      }),
+  },
+  "operation": {
+    what: "an operation across all ranks, and the operator who asks for it and aborts it",
+    parameters: {
+      ranks: { what: "ranks before", default: 2, least: 1 },
+      target: { what: "ranks after", default: 3, least: 1 },
+      abort: { what: "1: the operator may abort, at any moment", default: 1 },
+    },
+    build: (v) =>
+      operationModel({ ranks: v["ranks"]!, target: v["target"]!, abort: v["abort"] === 1 }),
+  },
+  "group-call": {
+    what: "a utility of every rank at once, and a coordinator that crashes while it asks",
+    parameters: {
+      ranks: { what: "ranks", default: 2, least: 1 },
+      crashes: { what: "crashes of the coordinator", default: 1 },
+    },
+    build: (v) => groupCalls({ ranks: v["ranks"]!, crashes: v["crashes"]! }),
+  },
+  "dp-coordinator": {
+    what: "the DP coordinator alone, and whatever it may be told at any moment",
+    parameters: {
+      engines: { what: "engines", default: 2, least: 1 },
+      waves: { what: "waves that engines tell of", default: 2 },
+      optimistic: { what: "1: the rule of 0.12; 0: the newest", default: 0 },
+    },
+    build: (v) =>
+      dpCoordinator({
+        engines: v["engines"]!,
+        waves: v["waves"]!,
+        rule: v["optimistic"] === 1 ? "optimistic" : "evidence",
+      }),
+  },
+  "waves": {
+    what: "request waves: our coordinator, engines that run and rest together, a front-end",
+    parameters: {
+      engines: { what: "engines", default: 2, least: 1 },
+      requests: { what: "requests that arrive", default: 1 },
+      overtakes: { what: "waves that end while a request is on its way", default: 1 },
+      pauses: { what: "pauses of all engines", default: 0 },
+      crashes: { what: "crashes of the coordinator", default: 0 },
+      kept: { what: "1: engines hold what a coordinator that crashed had not read", default: 0 },
+      optimistic: { what: "1: the rule of 0.12; 0: the newest", default: 0 },
+    },
+    build: (v) =>
+      waves({
+        kept: v["kept"] === 1,
+        engines: v["engines"]!,
+        requests: v["requests"]!,
+        overtakes: v["overtakes"]!,
+        pauses: v["pauses"]!,
+        crashes: v["crashes"]!,
+        rule: v["optimistic"] === 1 ? "optimistic" : "evidence",
+      }),
+  },
+  "agreement": {
+    what: "who decides about a commit: one write-once key",
+    parameters: {
+      ranks: { what: "old ranks", default: 2, least: 1 },
+      original: { what: "how many of them follow the original's rule", default: 0 },
+    },
+    build: (v) =>
+      agreement({
+        ranks: v["ranks"]!,
+        original: Array.from({ length: v["original"]! }, (_, r) => r),
+      }),
+  },
+  "tcpstore": {
+    what: "ranks that decide and meet through a TCPStore: the store that our server runs",
+    parameters: {
+      ranks: { what: "ranks", default: 3, least: 1 },
+      crashes: { what: "crashes of a rank, without return", default: 1 },
+    },
+    build: (v) => tcpStore({ ranks: v["ranks"]!, crashes: v["crashes"]! }),
+  },
+  "two-phase-commit": {
+    what: "Gray and Lamport's two-phase commit: the yardstick of model checkers",
+    parameters: { managers: { what: "resource managers", default: 5, least: 1 } },
+    build: (v) => twoPhaseCommit(v["managers"]!),
+  },
+  ...upstream,
+};

@@ -1,0 +1,132 @@
+/** Judges states by the claims that are still open. */
+import type { Expander } from "./expander.ts";
+import { type Layout, NARROW } from "./layout.ts";
+import { KnownPredicate } from "./memory.ts";
+import { PackedDecisions } from "./packed-decisions.ts";
+import type { Predicate } from "./space.ts";
+
+/** A claim that the search itself can judge state by state. */
+export interface Claim extends Predicate {
+  /** `always`: must hold in every state. `sometimes`: must hold in at least one. */
+  readonly kind: "always" | "sometimes";
+}
+
+const FALSE = 1;
+const TRUE = 2;
+
+/** A predicate with its answers for packed states. */
+export class Question {
+  readonly predicate: Predicate;
+  readonly #known: KnownPredicate;
+  #answers: PackedDecisions;
+  /** Ones where the components are that were ever read. */
+  #mask: Int32Array;
+  #columns = 0;
+
+  constructor(predicate: Predicate, layout: Layout) {
+    this.predicate = predicate;
+    this.#known = new KnownPredicate(predicate);
+    this.#answers = new PackedDecisions(layout);
+    this.#mask = new Int32Array(layout.words);
+  }
+
+  get bytes(): number {
+    return this.#answers.bytes + this.#known.decisions.bytes;
+  }
+
+  /** Whether the state that begins there satisfies it. */
+  holds(expander: Expander, pool: Int32Array, at: number): boolean {
+    const answer = this.#mask.length === NARROW
+      ? this.#answers.findNarrow(pool[at]!, pool[at + 1]!)
+      : this.#answers.find(pool, at);
+    if (answer !== 0) return answer === TRUE;
+    const trail = new Set<number>();
+    const holds = expander.ask(this.#known, pool, at, trail);
+    if (!this.#answers.learn(pool, at, trail, holds ? TRUE : FALSE)) this.refit(expander);
+    const { columns } = this.#known.decisions;
+    if (columns.size !== this.#columns) {
+      this.#columns = columns.size;
+      this.#mask = expander.layout.mask(columns);
+    }
+    return holds;
+  }
+
+  /** Ones where the components are that its answers depend on, as far as is known. */
+  get mask(): Int32Array {
+    return this.#mask;
+  }
+
+  /** Whether its answer may be another in this state than in its parent. */
+  matters(pool: Int32Array, at: number, parent: Int32Array): boolean {
+    if (this.#known.open) return true;
+    const mask = this.#mask;
+    for (let k = 0; k < mask.length; k++) {
+      if (((pool[at + k]! ^ parent[k]!) & mask[k]!) !== 0) return true;
+    }
+    return false;
+  }
+
+  /**
+   * States are packed in another way, or new components have come.
+   *
+   * @param grown the columns to which that matters, if not to all.
+   */
+  refit({ layout }: Expander, grown?: ReadonlySet<number>): void {
+    const { columns } = this.#known.decisions;
+    if (grown !== undefined && !this.#known.open && ![...grown].some((c) => columns.has(c))) return;
+    this.#answers = new PackedDecisions(layout);
+    this.#mask = layout.mask(columns);
+  }
+}
+
+/** Places for what was found quiet. */
+const PLACES = 1 << 13;
+
+/**
+ * For states of two words: those about which no question had anything to report, by what matters of them. One look instead of one for
+ * each question.
+ */
+export class Quiet {
+  #known: Int32Array = new Int32Array(0);
+  #first = 0;
+  #second = 0;
+
+  /** Begins anew for these questions. */
+  reset(questions: readonly Question[]): void {
+    this.#known = new Int32Array(questions.some((q) => q.mask.length !== NARROW) ? 0 : 3 * PLACES);
+    this.#first = 0;
+    this.#second = 0;
+  }
+
+  knows(a: number, b: number): boolean {
+    const at = this.#place(a, b);
+    const known = this.#known;
+    return known[at + 2] === 1 && known[at] === (a & this.#first) &&
+      known[at + 1] === (b & this.#second);
+  }
+
+  note(a: number, b: number, questions: readonly Question[]): void {
+    if (this.#known.length === 0) return;
+    let first = 0;
+    let second = 0;
+    for (const { mask } of questions) {
+      first |= mask[0]!;
+      second |= mask[1]!;
+    }
+    if (first !== this.#first || second !== this.#second) {
+      this.#first = first;
+      this.#second = second;
+      this.#known.fill(0);
+    }
+    const at = this.#place(a, b);
+    this.#known[at] = a & first;
+    this.#known[at + 1] = b & second;
+    this.#known[at + 2] = 1;
+  }
+
+  #place(a: number, b: number): number {
+    let h = Math.imul(a & this.#first ^ 0x9e3779b9, 0x85ebca6b);
+    h = Math.imul(h ^ h >>> 15 ^ b & this.#second, 0xc2b2ae35);
+    return 3 * ((h ^ h >>> 15) & (PLACES - 1));
+  }
+}

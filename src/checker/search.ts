@@ -1,0 +1,403 @@
+/** Exhaustive search: breadth-first (shortest counterexamples) or depth-first, within bounds, over exactly stored states. */
+import { Arrivals } from "./arrivals.ts";
+import { Batch } from "./batch.ts";
+import { EDGE, Expander } from "./expander.ts";
+import { type Claim, Question, Quiet } from "./judge.ts";
+import { FingerprintTable } from "./fingerprint-table.ts";
+import { NARROW } from "./layout.ts";
+import { NarrowTable } from "./narrow-table.ts";
+import type { Predicate, Space } from "./space.ts";
+import { StateTable } from "./state-table.ts";
+
+/** So many states are looked ahead, so that memory is waited for once for all of them. */
+const AHEAD = 16;
+
+const NOTHING = new Int32Array(0);
+
+export interface SearchOptions {
+  readonly order?: "breadth-first" | "depth-first";
+  /** Stop after so many distinct states. */
+  readonly states?: number;
+  /** Do not look beyond so many steps. */
+  readonly depth?: number;
+  /** Go on after a violation, to find the first of every claim (default false). */
+  readonly all?: boolean;
+  /** States for which this is false are counted, but not left. */
+  readonly within?: Predicate;
+  /** Where a run may come to rest: a state without successors (faults aside) elsewhere is a violation named `rest`. */
+  readonly rest?: Predicate;
+  /** Tells whether no state of the same orbit was seen before. Asked once for each state that is new as such. */
+  readonly orbit?: (values: Int32Array, columns: number) => boolean;
+  readonly onProgress?: (progress: Progress) => void;
+  /** Keep fingerprints of states that were left instead of the states. Breadth-first only, without orbits. */
+  readonly fingerprints?: boolean;
+  /** Look up every successor, also those that are known to have been seen (default false). For tests of the search itself. */
+  readonly plain?: boolean;
+}
+
+/** How far a search is. */
+export interface Progress {
+  readonly states: number;
+  readonly generated: number;
+  readonly depth: number;
+  readonly frontier: number;
+  readonly seconds: number;
+}
+
+/** A state at which a claim failed (or, for a witness, held). */
+export interface Finding {
+  readonly claim: string;
+  readonly state: number;
+}
+
+/** Tables for orbits are asked for single states in between, which narrow tables do slowly. */
+function tableFor(words: number, options: SearchOptions, capacity?: number): StateTable {
+  if (options.fingerprints === true) return new FingerprintTable(words);
+  return words === NARROW && options.orbit === undefined
+    ? new NarrowTable(capacity)
+    : new StateTable(words, capacity);
+}
+
+/** Where states are kept by fingerprint only, a new layout cannot be given to those that were left: the search has to begin again. */
+export class LayoutOutgrown extends Error {}
+
+export class Search {
+  readonly space: Space;
+  readonly expander: Expander;
+  table: StateTable;
+  generated = 0;
+  /** Steps that changed nothing, such as a poll that saw nothing new. */
+  stutters = 0;
+  depth = 0;
+  seconds = 0;
+  /** States that were found, but not left, because of a bound. */
+  frontier = 0;
+  /** Which bound stopped the search, if any did. */
+  stoppedBy: "states" | "depth" | "within" | undefined;
+  readonly violations: Finding[] = [];
+  readonly witnesses: Finding[] = [];
+
+  readonly #options: SearchOptions;
+  readonly #claims: readonly Claim[];
+  #watched: Question[] = [];
+  readonly #quiet = new Quiet();
+  readonly #within: Question | undefined;
+  readonly #rest: Question | undefined;
+  readonly #failed = new Set<string>();
+  readonly #witnessed = new Set<string>();
+  #depths: Uint16Array | undefined;
+  #levelEnd = 1;
+  #state: Int32Array;
+  /** Batches that were gathered ahead, from {@link #gathered} on; state i has the batch i modulo their number. */
+  #batches: Batch[];
+  #gathered = 0;
+  readonly #ahead: number;
+  readonly #arrivals: Arrivals | undefined;
+  #stop = false;
+
+  constructor(space: Space, claims: readonly Claim[], options: SearchOptions = {}) {
+    this.space = space;
+    this.#claims = [...claims];
+    this.#options = options;
+    this.expander = new Expander(space);
+    const initial = this.expander.initial();
+    const { words } = this.expander.layout;
+    this.table = tableFor(words, options);
+    this.#state = new Int32Array(words);
+    this.#watch();
+    const { within, rest, order, orbit, plain } = options;
+    this.#ahead = order === "depth-first" || within !== undefined ? 1 : AHEAD;
+    this.#batches = batches(this.#ahead, words);
+    if (within !== undefined) this.#within = new Question(within, this.expander.layout);
+    if (rest !== undefined) this.#rest = new Question(rest, this.expander.layout);
+    if (order === "depth-first") this.#depths = new Uint16Array(1 << 12);
+    // What a state's arrival says holds where every state that was found is also left, in order.
+    else if (within === undefined && orbit === undefined && plain !== true) {
+      this.#arrivals = new Arrivals();
+    }
+    this.table.add(initial, -1, 0);
+    orbit?.(this.#valuesOf(initial), space.columns.count);
+    this.#judge(0, undefined);
+  }
+
+  /** Runs to the end, to a bound, or to the first violation. */
+  run(): this {
+    const began = performance.now();
+    let told = began;
+    const lifo = this.#options.order === "depth-first";
+    const stack: number[] = lifo ? [0] : [];
+    const limit = this.#options.states ?? Infinity;
+    let rebundleAt = 1024;
+    for (let next = 0; !this.#stop; next++) {
+      let index = next;
+      if (lifo) {
+        const top = stack.pop();
+        if (top === undefined) break;
+        index = top;
+        this.depth = Math.max(this.depth, this.#depths![index]!);
+      } else {
+        if (index >= this.table.count) break;
+        if (index === this.#levelEnd) {
+          this.depth++;
+          this.#levelEnd = this.table.count;
+        }
+      }
+      if (this.table.count > limit) {
+        this.stoppedBy = "states";
+        this.frontier += lifo ? stack.length + 1 : this.table.count - index;
+        break;
+      }
+      const depth = lifo ? this.#depths![index]! : this.depth;
+      if (depth >= (this.#options.depth ?? Infinity)) {
+        this.stoppedBy ??= "depth";
+        this.frontier++;
+        continue;
+      }
+      if (next === rebundleAt) {
+        this.expander.rebundle();
+        rebundleAt *= 8;
+      }
+      const first = this.table.count;
+      this.#expand(index);
+      if (this.#stop) this.frontier += lifo ? stack.length : this.table.count - index - 1;
+      if (lifo) {
+        for (let i = this.table.count - 1; i >= first; i--) {
+          this.#deepen(i, depth + 1);
+          stack.push(i);
+        }
+      }
+      if ((next & 1023) === 0 && this.#options.onProgress !== undefined) {
+        const now = performance.now();
+        if (now - told > 200) {
+          told = now;
+          this.#options.onProgress({
+            states: this.table.count,
+            generated: this.generated,
+            depth: this.depth,
+            frontier: lifo ? stack.length : this.table.count - next,
+            seconds: (now - began) / 1000,
+          });
+        }
+      }
+    }
+    this.seconds += (performance.now() - began) / 1000;
+    return this;
+  }
+
+  /** Bytes that the search's own tables take. */
+  get bytes(): number {
+    return this.table.bytes + this.expander.bytes + (this.#arrivals?.bytes ?? 0) +
+      this.#watched.reduce((sum, question) => sum + question.bytes, 0);
+  }
+
+  /** Calls back for every successor of a stored state that is stored too. For graph algorithms after the search. */
+  forEachEdge(
+    index: number,
+    visit: (action: number, target: number, ordinal: number) => void,
+  ): void {
+    const { expander, table } = this;
+    const { words } = table;
+    const state = table.pool.slice(index * words, (index + 1) * words);
+    const batch = this.#batches[0]!;
+    while (!expander.gather(state, NOTHING, -1, batch)) {
+      if (expander.outgrown) throw new Error("a finished search met a value that it does not know");
+    }
+    // The visitor may ask for the edges of other states.
+    const lists = batch.offsets.slice(0, expander.bundles.length);
+    const { edges } = expander;
+    const target = new Int32Array(words);
+    let ordinal = 0;
+    for (const offset of lists) {
+      for (
+        let e = edges[offset]!, at = offset + expander.header;
+        e > 0;
+        e--, at += expander.stride
+      ) {
+        for (let k = 0; k < words; k++) target[k] = state[k]! + edges[at + EDGE + k]!;
+        visit(edges[at]!, table.find(target), ordinal++);
+      }
+    }
+  }
+
+  /** The components of a stored state. */
+  values(index: number): Int32Array {
+    const words = this.table.words;
+    return this.#valuesOf(this.table.pool.slice(index * words, (index + 1) * words));
+  }
+
+  /** How a stored state was reached: which successor to take at each step from the initial state. */
+  path(index: number): number[] {
+    const ordinals: number[] = [];
+    for (let i = index; this.table.parent[i]! >= 0; i = this.table.parent[i]!) {
+      ordinals.push(this.table.ordinal[i]!);
+    }
+    return ordinals.reverse();
+  }
+
+  // ---- one state -----------------------------------------------------------------------------------------------
+
+  #expand(index: number): void {
+    const batch = this.#gather(index);
+    if (batch === undefined) return;
+    const { expander, table } = this;
+    const state = this.#load(index);
+    this.generated += batch.generated;
+    this.stutters += batch.stutters;
+    if (this.#options.orbit !== undefined) this.#meetOrbits(index, batch, this.#options.orbit);
+    else {
+      const first = table.count;
+      const fresh = table.sift(batch);
+      if (fresh !== 0) {
+        table.settle(batch, index);
+        this.#arrivals?.note(expander, table, first, batch, state, index, fresh);
+        if (this.#watched.length > 0) {
+          for (let i = first; i < table.count && !this.#stop; i++) this.#judge(i, state);
+        }
+      }
+    }
+    if (batch.steady === 0 && this.#rest !== undefined && !this.#failed.has("rest")) {
+      if (!this.#rest.holds(expander, state, 0)) this.#violated("rest", index);
+    }
+  }
+
+  /** The successors of a state; undefined when it is not to be left. */
+  #gather(index: number): Batch | undefined {
+    const batches = this.#batches;
+    if (this.#ahead > 1 && index < this.#gathered) return batches[index % this.#ahead];
+    if (this.#within?.holds(this.expander, this.#load(index), 0) === false) {
+      this.stoppedBy ??= "within";
+      this.frontier++;
+      return undefined;
+    }
+    const end = this.#ahead === 1 ? index + 1 : Math.min(index + this.#ahead, this.#levelEnd);
+    let known = index;
+    while (known < end && this.#gatherOne(known, batches[known % this.#ahead]!)) known++;
+    if (known === index) {
+      if (this.expander.outgrown) this.#relayout();
+      return this.#gather(index);
+    }
+    this.#gathered = known;
+    // All at once, so that the processor waits for many places in memory at the same time.
+    for (let i = index; i < known; i++) this.table.touch(batches[i % this.#ahead]!);
+    return batches[index % this.#ahead];
+  }
+
+  #gatherOne(index: number, batch: Batch): boolean {
+    const { expander } = this;
+    const state = this.#load(index);
+    return this.#arrivals === undefined
+      ? expander.gather(state, NOTHING, -1, batch)
+      : expander.gather(state, this.#arrivals.records, this.#arrivals.of(index, expander), batch);
+  }
+
+  /** Copies a state out of the table. Valid until the next call. */
+  #load(index: number): Int32Array {
+    const { pool, base } = this.table;
+    const state = this.#state;
+    for (let k = 0, at = (index - base) * state.length; k < state.length; k++) {
+      state[k] = pool[at + k]!;
+    }
+    return state;
+  }
+
+  #meetOrbits(
+    parent: number,
+    { count, words, ordinals }: Batch,
+    isNew: NonNullable<SearchOptions["orbit"]>,
+  ): void {
+    const { table } = this;
+    for (let i = 0; i < count; i++) {
+      const next = words.slice(i * table.words, (i + 1) * table.words);
+      if (table.find(next) >= 0) continue;
+      if (!isNew(this.#valuesOf(next), this.space.columns.count)) continue;
+      this.#judge(~table.add(next, parent, ordinals[i]!), this.#state);
+    }
+  }
+
+  #judge(index: number, parent: Int32Array | undefined): void {
+    const { pool, words, base } = this.table;
+    const at = (index - base) * words;
+    const narrow = words === NARROW;
+    if (narrow && this.#quiet.knows(pool[at]!, pool[at + 1]!)) return;
+    let quiet = narrow;
+    for (let w = 0; w < this.#watched.length; w++) {
+      const question = this.#watched[w]!;
+      if (parent !== undefined && !question.matters(pool, at, parent)) continue;
+      const holds = question.holds(this.expander, pool, at);
+      const { kind, name } = question.predicate as Claim;
+      if (kind === "always" ? holds : !holds) continue;
+      quiet = false;
+      if (kind === "always") this.#violated(name, index);
+      else {
+        this.#witnessed.add(name);
+        this.witnesses.push({ claim: name, state: index });
+        this.#watch();
+      }
+      w = -1;
+    }
+    if (quiet) this.#quiet.note(pool[at]!, pool[at + 1]!, this.#watched);
+  }
+
+  #violated(claim: string, state: number): void {
+    this.#failed.add(claim);
+    this.violations.push({ claim, state });
+    if (this.#options.all !== true) this.#stop = true;
+    this.#watch();
+  }
+
+  // ---- upkeep --------------------------------------------------------------------------------------------------
+
+  /** Watches the claims that are still open. */
+  #watch(): void {
+    const open = this.#claims.filter((c) =>
+      c.kind === "always" ? !this.#failed.has(c.name) : !this.#witnessed.has(c.name)
+    );
+    const kept = new Map(this.#watched.map((q) => [q.predicate, q]));
+    this.#watched = open.map((c) => kept.get(c) ?? new Question(c, this.expander.layout));
+    this.#quiet.reset(this.#watched);
+  }
+
+  #relayout(): void {
+    const { expander } = this;
+    const old = expander.layout;
+    const grown = expander.relayout();
+    for (const question of [...this.#watched, this.#within, this.#rest]) {
+      question?.refit(expander, grown);
+    }
+    this.#quiet.reset(this.#watched);
+    this.#gathered = 0;
+    // Groups and components may have come that earlier states could not know of.
+    this.#arrivals?.clear();
+    if (grown !== undefined) return;
+    if (this.#options.fingerprints === true) throw new LayoutOutgrown();
+    const values = new Int32Array(this.space.columns.count);
+    const { pool, parent, ordinal, count, words } = this.table;
+    const now = expander.layout.words;
+    this.table = tableFor(now, this.#options, parent.length);
+    this.#state = new Int32Array(now);
+    this.#batches = batches(this.#ahead, now);
+    for (let i = 0; i < count; i++) {
+      old.unpack(pool, i * words, values);
+      expander.layout.pack(values, this.#state);
+      this.table.add(this.#state, parent[i]!, ordinal[i]!);
+    }
+  }
+
+  #valuesOf(state: Int32Array): Int32Array {
+    const values = new Int32Array(this.space.columns.count);
+    this.expander.layout.unpack(state, 0, values);
+    return values;
+  }
+
+  #deepen(index: number, depth: number): void {
+    if (index >= this.#depths!.length) {
+      const wider = new Uint16Array(2 * this.#depths!.length);
+      wider.set(this.#depths!);
+      this.#depths = wider;
+    }
+    this.#depths![index] = depth;
+  }
+}
+
+const batches = (count: number, words: number): Batch[] =>
+  Array.from({ length: count }, () => new Batch(words));

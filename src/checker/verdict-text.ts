@@ -1,0 +1,152 @@
+/** A verdict in words: what was explored, what was found, and what that does not say. */
+import type { Verdict } from "./check.ts";
+import { collisions } from "./fingerprint-table.ts";
+import type { Trace } from "./trace.ts";
+
+/** The whole verdict as lines of text. */
+export function verdictText(verdict: Verdict): string {
+  const lines = [headline(verdict), ""];
+  const row = (name: string, text: string) => lines.push(`  ${name.padEnd(12)}${text}`);
+  const what = verdict.symmetric ? "orbits of states" : "distinct states";
+  row(
+    "explored",
+    `${count(verdict.states)} ${what}, ${verdict.order}, ${
+      verdict.fingerprints
+        ? "remembered by 64 bits each"
+        : `stored exactly in ${verdict.bits} bits each`
+    }`,
+  );
+  row(
+    "generated",
+    `${count(verdict.generated)} steps; ${count(verdict.stutters)} that change nothing left out`,
+  );
+  row("depth", `${verdict.depth} steps`);
+  row(
+    "frontier",
+    verdict.frontier === 0
+      ? "empty: nothing was left out"
+      : `${count(verdict.frontier)} states found, but not left`,
+  );
+  row("bounds", boundsText(verdict));
+  row("collisions", collisionsText(verdict));
+  row(
+    "took",
+    `${verdict.seconds.toFixed(2)} s, ${(verdict.bytes / 2 ** 20).toFixed(0)} MiB of tables, ${
+      count(Math.round(verdict.states / Math.max(verdict.seconds, 1e-3)))
+    } states a second`,
+  );
+  for (const { property, trace } of verdict.witnesses) {
+    row("witness", `${property}: after ${steps(trace)}`);
+  }
+  for (const { property, kind, trace } of verdict.violations) {
+    lines.push("", `${kind} violated: ${property}`);
+    if (trace === undefined) lines.push("  no reachable state satisfies it");
+    else lines.push(traceText(trace));
+  }
+  lines.push("", ...notSaid(verdict).map((line) => `  ${line}`));
+  return lines.join("\n");
+}
+
+/** A run, one line a step, with what each step changed. */
+export function traceText(trace: Trace, options: { readonly changes?: boolean } = {}): string {
+  const lines: string[] = [];
+  for (const step of trace.steps) {
+    if (trace.loop === step.index - 1) lines.push("  -- from here for ever --");
+    lines.push(`  ${String(step.index).padStart(3)}  ${step.action.label}`);
+    if (options.changes === false) continue;
+    for (const { component, before, after } of step.changes) {
+      lines.push(`         ${component}: ${difference(before, after)}`);
+    }
+  }
+  if (trace.loop === trace.steps.length) lines.push("  -- and here it stays --");
+  return lines.join("\n");
+}
+
+function headline({ outcome, model, violations, properties, inconclusive }: Verdict): string {
+  switch (outcome) {
+    case "ok":
+      return `ok: ${model}: ${properties} properties hold in every run`;
+    case "violated":
+      return `violated: ${model}: ${violations.map((v) => v.property).join("; ")}`;
+    case "inconclusive":
+      return `inconclusive: ${model}: nothing was found within the bounds${
+        inconclusive.length === 0 ? "" : `, which say nothing about: ${inconclusive.join("; ")}`
+      }`;
+  }
+}
+
+function boundsText({ bounds, stoppedBy }: Verdict): string {
+  const parts: string[] = [];
+  if (bounds.states !== undefined) parts.push(`${count(bounds.states)} states`);
+  if (bounds.depth !== undefined) parts.push(`${bounds.depth} steps`);
+  if (bounds.within) parts.push("the model's own");
+  const text = parts.length === 0 ? "none but the model's budgets" : parts.join(", ");
+  if (stoppedBy === undefined) return text;
+  return stoppedBy === "violation"
+    ? `${text}; stopped at the first violation`
+    : `${text}; stopped by: ${stoppedBy}`;
+}
+
+function collisionsText({ fingerprints, states }: Verdict): string {
+  if (!fingerprints) return "impossible: states are compared in full, not by fingerprint";
+  return `${
+    collisions(states).toExponential(1)
+  } expected: pairs of different states that were taken for one, if fingerprints are as good as random`;
+}
+
+/** What a reader must not take from the verdict. */
+export function notSaid(verdict: Verdict): string[] {
+  const lines = ["What this does not say:"];
+  if (verdict.outcome === "ok") {
+    lines.push("- nothing about more processes, more faults or other faults than the model names;");
+  } else {
+    lines.push("- nothing about states beyond those explored;");
+  }
+  lines.push(
+    "- nothing about durations: a timer that is armed may fire at any time, late or early;",
+    "- nothing about what the model leaves out: drivers, sockets, memory, the contents that it abstracts.",
+  );
+  if (verdict.fingerprints) {
+    lines.push(
+      "- fingerprints: a state that was taken for another one was not explored, nor what only it leads to; `eventually` is not checked in this mode.",
+    );
+  }
+  if (verdict.symmetric) {
+    lines.push(
+      "- symmetry: one state of each orbit was explored; `eventually` is not checked in this mode.",
+    );
+  }
+  return lines;
+}
+
+const count = (n: number): string => n.toLocaleString("en-US");
+const steps = (trace: Trace): string =>
+  trace.steps.length === 1 ? "1 step" : `${trace.steps.length} steps`;
+
+/** What differs: of two instances the state and the members of the context that are not the same. */
+function difference(before: unknown, after: unknown): string {
+  if (!isRecord(before) || !isRecord(after)) {
+    return `${short(stateOf(before))} -> ${short(stateOf(after))}`;
+  }
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  const parts: string[] = [];
+  for (const name of names) {
+    const [was, is] = [before[name], after[name]];
+    if (JSON.stringify(was) === JSON.stringify(is)) continue;
+    if (name === "context" && isRecord(was) && isRecord(is)) parts.push(difference(was, is));
+    else parts.push(`${name === "state" ? "" : `${name} `}${short(was)} -> ${short(is)}`);
+  }
+  return parts.join(", ");
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const stateOf = (value: unknown): unknown =>
+  isRecord(value) && "state" in value ? value["state"] : value;
+
+function short(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.length <= 160 ? text : `${text.slice(0, 157)}...`;
+}

@@ -1,0 +1,544 @@
+/**
+ * The coordinator as other programs embed it.
+ *
+ * ```ts
+ * import { Coordinator } from "muster";
+ *
+ * await using coordinator = await Coordinator.start({
+ *   cluster: { dataParallelSize: 4, dataParallelAddress: "10.0.0.1", dataParallelSizeLocal: 0 },
+ *   journal: "./run",
+ * });
+ * const status = await coordinator.ready();
+ * console.log(`${status.ready} ranks, ${status.blocks?.sum} blocks`);
+ * ```
+ */
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { BusDriver } from "./drivers/bus.ts";
+import { DpCoordinatorDriver, type LoadObservation } from "./drivers/dp-coordinator.ts";
+import { EmbedderDriver } from "./drivers/embedder.ts";
+import { FrontEndClient } from "./drivers/front-end.ts";
+import { HandshakeDriver } from "./drivers/handshake.ts";
+import { PortsDriver } from "./drivers/ports.ts";
+import { ProcessDriver } from "./drivers/processes.ts";
+import { ScaleUpSocketDriver } from "./drivers/scale-up-socket.ts";
+import { EngineCallDriver, ScalingDrawDriver } from "./drivers/scaling-engines.ts";
+import { KeptStores } from "./drivers/kept-stores.ts";
+import { ScalingStoreDriver } from "./drivers/scaling-store.ts";
+import { makeDirectory, storeError } from "./journal/stores/files.ts";
+import { Host, type HostOptions, type Logger, type RecoveryReport, type View } from "./host/mod.ts";
+import { type Durability, type FaultPoint, type JournalStore, MemoryStore } from "./journal/mod.ts";
+import { FileStore } from "./journal/stores/mod.ts";
+import { type Operation, type ScaleOptions, Scaler, ScalingRefused } from "./host/scaler.ts";
+import type { Applied, Json, KernelEvent } from "./kernel/mod.ts";
+import {
+  clusterKernel,
+  configureRun,
+  type Effect,
+  everybodyAdopted,
+  type GroupCallOutcome,
+  ids,
+  type Launch,
+  type Resource,
+  type RunOptions,
+  type Unanswered,
+} from "./machines/mod.ts";
+import type { EngineRequest } from "./machines/effects/scaling.ts";
+import {
+  type ClusterConfigInput,
+  parseClusterConfig,
+  planOrThrow,
+  planTopology,
+  type Topology,
+} from "./planning/mod.ts";
+import {
+  type ClusterEvent,
+  type ClusterStatus,
+  eventsOf,
+  type FailureRecord,
+  rankList,
+  serves,
+  StatusFold,
+} from "./view/mod.ts";
+
+export interface CoordinatorOptions extends Omit<RunOptions, "launches"> {
+  /** What vLLM's flags say, in camelCase. */
+  readonly cluster: ClusterConfigInput;
+  /** Processes to start, or how to make them from the plan. Ranks in none of them are started by somebody else. */
+  readonly launches?: readonly Launch[] | ((topology: Topology) => readonly Launch[]);
+  /** A directory for the journal; a run that is found there is gone on with. In memory by default. */
+  readonly journal?: string | JournalStore;
+  readonly durability?: Durability;
+  /** Directory for sockets and the output of processes. Beside the journal, or temporary, by default. */
+  readonly directory?: string;
+  readonly logger?: Logger;
+  /** Takes out of what happens what must not be kept: see {@link HostOptions.redact}. */
+  readonly redact?: HostOptions<Effect, Resource>["redact"];
+  /** For tests of crashes. */
+  readonly fault?: FaultPoint;
+}
+
+/** A cluster did not form up, or is no more. `record` says which rank, when, in what phase, and what to do. */
+export class ClusterError extends Error {
+  readonly code: FailureRecord["code"];
+  readonly record: FailureRecord;
+  constructor(record: FailureRecord) {
+    super(`${record.sentence} ${record.remedy} [${record.code}]`);
+    this.name = "ClusterError";
+    this.code = record.code;
+    this.record = record;
+  }
+}
+
+/** What the host's steps come to for those who embed it: a view of the host, so that nothing is missed. */
+class Follower implements View {
+  readonly fold = new StatusFold();
+  readonly announced = new Set<string>();
+  readonly listeners = new Set<(event: ClusterEvent) => void>();
+  readonly waiters = new Set<() => void>();
+  readonly version: number = this.fold.version;
+
+  apply(step: Applied): void {
+    if (this.listeners.size === 0) this.fold.apply(step);
+    else {
+      for (const event of eventsOf(this.fold, step)) {
+        for (const listener of this.listeners) listener(event);
+      }
+    }
+    this.wake();
+  }
+
+  save(): Json {
+    return this.fold.save();
+  }
+
+  load(saved: Json): void {
+    this.fold.load(saved);
+  }
+
+  announce(what: string): void {
+    this.announced.add(what);
+    this.wake();
+  }
+
+  wake(): void {
+    for (const waiter of [...this.waiters]) waiter();
+  }
+}
+
+/**
+ * Ranks did not do what all of them were asked. `silent` are those that answer nothing at all: pause and resume are collective, so
+ * the others may only be waiting for them.
+ */
+export class GroupCallError extends Error {
+  readonly code = "rank-unanswered";
+  readonly unanswered: readonly Unanswered[];
+  readonly silent: readonly number[];
+  constructor(what: string, outcome: GroupCallOutcome, silent: readonly number[]) {
+    const { unanswered } = outcome;
+    const waiting = unanswered.filter((u) => u.late && !silent.includes(u.rank)).map((u) => u.rank);
+    const refusing = unanswered.filter((u) => !u.late);
+    super([
+      `${what} did not happen everywhere.`,
+      ...(silent.length === 0 ? [] : [`Silent: ${rankList(silent)}.`]),
+      ...(waiting.length === 0 ? [] : [`Alive and waiting for the others: ${rankList(waiting)}.`]),
+      ...refusing.map((u) => `Rank ${u.rank} refused: ${u.text}.`),
+      "Look at the ranks that are named first; asking again is harmless.",
+    ].join(" "));
+    this.name = "GroupCallError";
+    this.unanswered = unanswered;
+    this.silent = silent;
+  }
+}
+
+/** Phases that lead to nothing but the end. */
+const ENDED: readonly ClusterStatus["phase"][] = ["failed", "stopping", "stopped"];
+
+/** @throws Error before every rank is ready */
+function assertServes(status: ClusterStatus): void {
+  if (serves(status)) return;
+  const what = status.phase === "formed" ? "being adopted" : status.phase;
+  throw new Error(`the cluster is ${what}: await ready() first`);
+}
+
+export interface GroupCallOptions {
+  /** For every rank's answer, in milliseconds (default one minute). A collective waits for its slowest rank. */
+  readonly deadlineMs?: number;
+}
+
+export class Coordinator {
+  readonly topology: Topology;
+  /** Where the output of launched processes goes, one file each. */
+  readonly logs: string;
+  /** Operations that change the size: how they stand, and those that ended. Null for a cluster that keeps its size. */
+  readonly scaling: Scaler | null;
+  readonly #host: Host<Effect, Resource>;
+  readonly #follower: Follower;
+  readonly #temporary: string | undefined;
+  #closed: Promise<void> | undefined;
+
+  private constructor(
+    host: Host<Effect, Resource>,
+    follower: Follower,
+    topology: Topology,
+    logs: string,
+    temporary: string | undefined,
+    scales: boolean,
+  ) {
+    this.#host = host;
+    this.scaling = scales ? new Scaler(host) : null;
+    this.#follower = follower;
+    this.topology = topology;
+    this.logs = logs;
+    this.#temporary = temporary;
+    this.over = !host.report.fresh && ENDED.includes(follower.fold.brief().phase);
+    host.onFailure(() => follower.wake());
+  }
+
+  /**
+   * Plans the topology, binds every socket, starts what is to be started, and begins to shake hands.
+   *
+   * @throws PlanRefused with the flag, the value and the fix; JournalError and HostError as `Host.open` does
+   */
+  static async start(options: CoordinatorOptions): Promise<Coordinator> {
+    const temporary = options.directory === undefined && typeof options.journal !== "string"
+      ? mkdtempSync(join(tmpdir(), "muster-"))
+      : undefined;
+    try {
+      return await Coordinator.#open(options, temporary);
+    } catch (error) {
+      if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  static async #open(
+    options: CoordinatorOptions,
+    temporary: string | undefined,
+  ): Promise<Coordinator> {
+    const directory = resolve(options.directory ?? temporary ?? options.journal as string);
+    const config = planOrThrow(
+      parseClusterConfig({ rpcBasePath: directory, ...options.cluster }),
+    );
+    const topology = planOrThrow(planTopology(config));
+    const { launches = [] } = options;
+    const configuration = configureRun(topology, {
+      ...options,
+      launches: typeof launches === "function" ? launches(topology) : launches,
+    });
+    try {
+      makeDirectory(directory);
+    } catch (error) {
+      throw storeError(directory, error);
+    }
+    const logs = join(directory, "logs");
+    const follower = new Follower();
+    const bus = new BusDriver();
+    const processes = new ProcessDriver({ logs });
+    const host = await Host.open<Effect, Resource>({
+      kernel: clusterKernel(),
+      journal: typeof options.journal === "string"
+        ? new FileStore(resolve(options.journal), {
+          ...(options.durability === undefined ? {} : { durability: options.durability }),
+        })
+        : options.journal ?? new MemoryStore(),
+      drivers: [
+        new HandshakeDriver(),
+        bus,
+        new EngineCallDriver(bus),
+        new ScalingStoreDriver({ stores: new KeptStores(() => processes.keeper()) }),
+        new ScalingDrawDriver(),
+        new ScaleUpSocketDriver(),
+        new DpCoordinatorDriver(),
+        processes,
+        new PortsDriver(),
+        new EmbedderDriver((what) => follower.announce(what)),
+      ] as never,
+      configuration,
+      views: { status: follower },
+      settled: everybodyAdopted(),
+      ...(options.logger === undefined ? {} : { logger: options.logger }),
+      ...(options.redact === undefined ? {} : { redact: options.redact }),
+      ...(options.fault === undefined ? {} : { fault: options.fault }),
+    });
+    return new Coordinator(
+      host,
+      follower,
+      topology,
+      logs,
+      temporary,
+      options.scaling !== undefined,
+    );
+  }
+
+  /** What was found in the journal and done about it; `report.fresh` for a new run. */
+  get report(): RecoveryReport {
+    return this.#host.report;
+  }
+
+  /** The journal held a run that had failed or had been stopped: nothing goes on in it but what is left to stop. */
+  readonly over: boolean;
+
+  /** Resolves with the complete report when what was owed and overdue has been seen to; at once for a new run. */
+  get recovered(): Promise<RecoveryReport> {
+    return this.#host.recovered;
+  }
+
+  /** Names this run in every life of it. */
+  get instance(): string {
+    return this.#host.report.run;
+  }
+
+  /** The cluster now. */
+  status(): ClusterStatus {
+    return this.#follower.fold.status();
+  }
+
+  /**
+   * Resolves when every rank is ready; after a restart, when each of them has answered this coordinator.
+   *
+   * @throws ClusterError when the start-up failed; the reason of `signal` when it is aborted
+   */
+  async ready(options: { readonly signal?: AbortSignal } = {}): Promise<ClusterStatus> {
+    await this.#until(() => {
+      const { phase, failure, serves } = this.#follower.fold.brief();
+      if (failure !== null) throw new ClusterError(failure);
+      if (phase === "stopping" || phase === "stopped") {
+        throw new Error(
+          this.over
+            ? `run ${this.instance} was stopped before this start: begin a new one with another journal directory`
+            : "the cluster was stopped before it was ready",
+        );
+      }
+      return serves;
+    }, options.signal);
+    return this.status();
+  }
+
+  /**
+   * A connection to this cluster's DP coordinator: the loads of all ranks, a fair pick among them, the wave to stamp a request with.
+   *
+   * @throws Error when this front-end has no DP coordinator, or before every rank is ready
+   */
+  connectFrontEnd(options: { readonly clients?: number } = {}): Promise<FrontEndClient> {
+    const status = this.status();
+    const { endpoints, size } = status;
+    const address = endpoints["coordinator"]?.["frontPublish"];
+    if (address === undefined) {
+      throw new Error("this front-end has no DP coordinator: see topology.why");
+    }
+    assertServes(status);
+    return FrontEndClient.connect({ address, engines: size, ...options });
+  }
+
+  /**
+   * Scales to `target` ranks while the cluster serves. Answers as soon as the operation is accepted; await, observe or abort it.
+   * The same target as a running operation's is that operation.
+   *
+   * @throws ScalingRefused with the reason, or with the operation that is in the way
+   */
+  scale(target: number, options: ScaleOptions = {}): Promise<Operation> {
+    if (this.scaling === null) {
+      return Promise.reject(
+        new ScalingRefused("this cluster keeps its size: start it with the option `scaling`", null),
+      );
+    }
+    return this.scaling.scale(target, options);
+  }
+
+  /**
+   * Starts all engines anew as one group of the size that serves now, and ends the requests that they run. Needed where an operation
+   * ended with engines that cannot abandon a reconfiguration. Await {@link ready} afterwards.
+   *
+   * Resolves when it has begun, with what is left to do by hand where somebody else started engines.
+   * @throws ScalingRefused with the reason
+   */
+  restartEngines(): Promise<string | null> {
+    if (this.scaling === null) {
+      return Promise.reject(
+        new ScalingRefused("this cluster keeps its size and its engines", null),
+      );
+    }
+    return this.scaling.restartEngines();
+  }
+
+  /**
+   * Pauses the schedulers of all ranks together: `keep` freezes requests, `wait` lets running ones finish, `abort` ends them. Idempotent.
+   *
+   * @throws GroupCallError that names the ranks which did not answer
+   */
+  async pause(
+    mode: "keep" | "wait" | "abort" = "keep",
+    options: GroupCallOptions = {},
+  ): Promise<void> {
+    await this.#callAll("pause", { method: "pause_scheduler", mode }, options);
+  }
+
+  /** Resumes the schedulers of all ranks together. Idempotent. @throws GroupCallError */
+  async resume(options: GroupCallOptions = {}): Promise<void> {
+    await this.#callAll("resume", { method: "resume_scheduler" }, options);
+  }
+
+  /**
+   * Waits until none of these ranks has requests, as the DP coordinator's table of loads says. Whoever admits requests is to give them no
+   * new ones meanwhile. False when the time is over before.
+   *
+   * @throws Error where this front-end has no DP coordinator: then nobody here knows
+   */
+  drained(ranks: readonly number[], timeoutMs: number): Promise<boolean> {
+    if (this.status().endpoints["coordinator"] === undefined) {
+      return Promise.reject(new Error("this front-end has no DP coordinator: see topology.why"));
+    }
+    return new Promise((resolve) => {
+      const settle = (idle: boolean) => {
+        clearTimeout(timer);
+        off();
+        resolve(idle);
+      };
+      const off = this.observe((seen) => {
+        if (seen.type !== "load") return;
+        const { rows } = seen as LoadObservation;
+        const busy = ranks.some((rank) =>
+          (rows[rank]?.running ?? 0) + (rows[rank]?.waiting ?? 0) > 0
+        );
+        if (!busy) settle(true);
+      });
+      const timer = setTimeout(() => settle(false), timeoutMs);
+    });
+  }
+
+  /** Calls `listener` for everything that happens from now on, at once and in order. Returns how to stop. */
+  onEvent(listener: (event: ClusterEvent) => void): () => void {
+    this.#follower.listeners.add(listener);
+    return () => void this.#follower.listeners.delete(listener);
+  }
+
+  /** What happens from now on, until the coordinator is closed. */
+  async *events(): AsyncGenerator<ClusterEvent, void, void> {
+    const queue: ClusterEvent[] = [];
+    let wake = () => {};
+    const listener = (event: ClusterEvent) => {
+      queue.push(event);
+      wake();
+    };
+    this.#follower.listeners.add(listener);
+    const waker = () => wake();
+    this.#follower.waiters.add(waker);
+    try {
+      while (true) {
+        while (queue.length > 0) yield queue.shift()!;
+        if (this.#closed !== undefined) return;
+        await new Promise<void>((resolve) => wake = resolve);
+      }
+    } finally {
+      this.#follower.listeners.delete(listener);
+      this.#follower.waiters.delete(waker);
+    }
+  }
+
+  /** Every step in order: for charts, pages and logs. Returns how to stop listening. */
+  subscribe(listener: (step: Applied<Effect, Resource>) => void): () => void {
+    return this.#host.subscribe(listener);
+  }
+
+  /** What is seen and no input: the load of engines. The latest of its type is enough. Returns how to stop listening. */
+  observe(listener: (observation: { readonly type: string }) => void): () => void {
+    return this.#host.observe(listener);
+  }
+
+  /** Something that an operator or a test says to an instance. Resolves when it is in the journal. */
+  submit(to: string, event: KernelEvent): Promise<Applied<Effect, Resource>> {
+    return this.#host.submit(to, event);
+  }
+
+  /** Stops every launched process and closes. Engines that somebody else started are left alone. */
+  close(): Promise<void> {
+    this.#closed ??= this.#shut(true);
+    return this.#closed;
+  }
+
+  /** Closes and leaves launched processes running for as long as the lease lasts: the next coordinator adopts them. */
+  detach(): Promise<void> {
+    this.#closed ??= this.#shut(false);
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #callAll(
+    what: string,
+    request: EngineRequest,
+    { deadlineMs = 60_000 }: GroupCallOptions,
+  ): Promise<void> {
+    const status = this.status();
+    assertServes(status);
+    const all = status.ranks.filter((r) => r.state === "ready").map((r) => r.rank);
+    const ended = await this.#ask(all, request, deadlineMs);
+    if (ended.unanswered.length === 0) return;
+    const late = ended.unanswered.filter((u) => u.late).map((u) => u.rank);
+    const alive = { method: "is_scheduler_paused" } as const;
+    const { unanswered } = await this.#ask(late, alive, Math.min(deadlineMs, 2000));
+    throw new GroupCallError(what, ended, unanswered.map((u) => u.rank));
+  }
+
+  /** Asks ranks at once, and resolves when each has answered or is late. */
+  async #ask(
+    ranks: readonly number[],
+    request: EngineRequest,
+    deadlineMs: number,
+  ): Promise<GroupCallOutcome> {
+    const id = randomUUID();
+    const outcome = new Promise<GroupCallOutcome>((resolve) => {
+      const off = this.#host.subscribe(({ transitions }) => {
+        for (const { instance, event } of transitions) {
+          if (instance !== ids.calls || event["from"] !== `group/${id}`) continue;
+          off();
+          resolve(event["output"] as GroupCallOutcome);
+        }
+      });
+    });
+    await this.#host.submit(ids.calls, { type: "callAll", id, ranks, request, deadlineMs });
+    return await outcome;
+  }
+
+  async #shut(stopping: boolean): Promise<void> {
+    // A run that was stopped in an earlier life is not stopped again: its journal stays as it is.
+    const stopped = this.over && this.status().phase === "stopped";
+    if (stopping && !stopped && this.#host.failure === undefined) {
+      await this.#host.submit(ids.startup, { type: "stop" }).catch(() => {});
+      await this.#until(() =>
+        this.#follower.announced.has("stopped") || this.#host.failure !== undefined
+      );
+    }
+    await this.#host.close();
+    this.#follower.wake();
+    if (this.#temporary !== undefined) rmSync(this.#temporary, { recursive: true, force: true });
+  }
+
+  #until(done: () => boolean, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (act: () => void) => {
+        this.#follower.waiters.delete(look);
+        signal?.removeEventListener("abort", abort);
+        act();
+      };
+      const abort = () => settle(() => reject(signal!.reason));
+      const look = () => {
+        try {
+          if (done()) settle(resolve);
+          else if (this.#host.failure !== undefined) settle(() => reject(this.#host.failure));
+        } catch (error) {
+          settle(() => reject(error));
+        }
+      };
+      this.#follower.waiters.add(look);
+      if (signal?.aborted) return abort();
+      signal?.addEventListener("abort", abort);
+      look();
+    });
+  }
+}
