@@ -5,7 +5,7 @@
 import { defineModel, type Model, type Reducer, type World } from "../src/checker/mod.ts";
 import { type Json, type KernelEvent, type Output, tell } from "../src/kernel/mod.ts";
 import { startup } from "../src/machines/mod.ts";
-import type { StartupInput } from "../src/machines/startup.ts";
+import type { StartupInput } from "../src/machines/startup/context.ts";
 import { bystander, heard, listener } from "./bystander.ts";
 import {
   begin,

@@ -12,7 +12,6 @@
  * console.log(`${status.ready} ranks, ${status.blocks?.sum} blocks`);
  * ```
  */
-import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -28,24 +27,23 @@ import { EngineCallDriver, ScalingDrawDriver } from "./drivers/scaling-engines.t
 import { KeptStores } from "./drivers/kept-stores.ts";
 import { ScalingStoreDriver } from "./drivers/scaling-store.ts";
 import { makeDirectory, storeError } from "./journal/stores/files.ts";
-import { Host, type HostOptions, type Logger, type RecoveryReport, type View } from "./host/mod.ts";
+import { Follower } from "./host/follower.ts";
+import { callAll, type GroupCallOptions } from "./host/group-calls.ts";
+import { Host, type HostOptions, type Logger, type RecoveryReport } from "./host/mod.ts";
 import { type Durability, type FaultPoint, type JournalStore, MemoryStore } from "./journal/mod.ts";
 import { FileStore } from "./journal/stores/mod.ts";
 import { type Operation, type ScaleOptions, Scaler, ScalingRefused } from "./host/scaler.ts";
-import type { Applied, Json, KernelEvent } from "./kernel/mod.ts";
+import type { Applied, KernelEvent } from "./kernel/mod.ts";
 import {
   clusterKernel,
   configureRun,
   type Effect,
   everybodyAdopted,
-  type GroupCallOutcome,
   ids,
   type Launch,
   type Resource,
   type RunOptions,
-  type Unanswered,
 } from "./machines/mod.ts";
-import type { EngineRequest } from "./machines/effects/scaling.ts";
 import {
   type ClusterConfigInput,
   parseClusterConfig,
@@ -53,15 +51,7 @@ import {
   planTopology,
   type Topology,
 } from "./planning/mod.ts";
-import {
-  type ClusterEvent,
-  type ClusterStatus,
-  eventsOf,
-  type FailureRecord,
-  rankList,
-  serves,
-  StatusFold,
-} from "./view/mod.ts";
+import { type ClusterEvent, type ClusterStatus, type FailureRecord, serves } from "./view/mod.ts";
 
 export interface CoordinatorOptions extends Omit<RunOptions, "launches"> {
   /** What vLLM's flags say, in camelCase. */
@@ -92,67 +82,6 @@ export class ClusterError extends Error {
   }
 }
 
-/** What the host's steps come to for those who embed it: a view of the host, so that nothing is missed. */
-class Follower implements View {
-  readonly fold = new StatusFold();
-  readonly announced = new Set<string>();
-  readonly listeners = new Set<(event: ClusterEvent) => void>();
-  readonly waiters = new Set<() => void>();
-  readonly version: number = this.fold.version;
-
-  apply(step: Applied): void {
-    if (this.listeners.size === 0) this.fold.apply(step);
-    else {
-      for (const event of eventsOf(this.fold, step)) {
-        for (const listener of this.listeners) listener(event);
-      }
-    }
-    this.wake();
-  }
-
-  save(): Json {
-    return this.fold.save();
-  }
-
-  load(saved: Json): void {
-    this.fold.load(saved);
-  }
-
-  announce(what: string): void {
-    this.announced.add(what);
-    this.wake();
-  }
-
-  wake(): void {
-    for (const waiter of [...this.waiters]) waiter();
-  }
-}
-
-/**
- * Ranks did not do what all of them were asked. `silent` are those that answer nothing at all: pause and resume are collective, so
- * the others may only be waiting for them.
- */
-export class GroupCallError extends Error {
-  readonly code = "rank-unanswered";
-  readonly unanswered: readonly Unanswered[];
-  readonly silent: readonly number[];
-  constructor(what: string, outcome: GroupCallOutcome, silent: readonly number[]) {
-    const { unanswered } = outcome;
-    const waiting = unanswered.filter((u) => u.late && !silent.includes(u.rank)).map((u) => u.rank);
-    const refusing = unanswered.filter((u) => !u.late);
-    super([
-      `${what} did not happen everywhere.`,
-      ...(silent.length === 0 ? [] : [`Silent: ${rankList(silent)}.`]),
-      ...(waiting.length === 0 ? [] : [`Alive and waiting for the others: ${rankList(waiting)}.`]),
-      ...refusing.map((u) => `Rank ${u.rank} refused: ${u.text}.`),
-      "Look at the ranks that are named first; asking again is harmless.",
-    ].join(" "));
-    this.name = "GroupCallError";
-    this.unanswered = unanswered;
-    this.silent = silent;
-  }
-}
-
 /** Phases that lead to nothing but the end. */
 const ENDED: readonly ClusterStatus["phase"][] = ["failed", "stopping", "stopped"];
 
@@ -161,11 +90,6 @@ function assertServes(status: ClusterStatus): void {
   if (serves(status)) return;
   const what = status.phase === "formed" ? "being adopted" : status.phase;
   throw new Error(`the cluster is ${what}: await ready() first`);
-}
-
-export interface GroupCallOptions {
-  /** For every rank's answer, in milliseconds (default one minute). A collective waits for its slowest rank. */
-  readonly deadlineMs?: number;
 }
 
 export class Coordinator {
@@ -302,18 +226,22 @@ export class Coordinator {
    * @throws ClusterError when the start-up failed; the reason of `signal` when it is aborted
    */
   async ready(options: { readonly signal?: AbortSignal } = {}): Promise<ClusterStatus> {
-    await this.#until(() => {
-      const { phase, failure, serves } = this.#follower.fold.brief();
-      if (failure !== null) throw new ClusterError(failure);
-      if (phase === "stopping" || phase === "stopped") {
-        throw new Error(
-          this.over
-            ? `run ${this.instance} was stopped before this start: begin a new one with another journal directory`
-            : "the cluster was stopped before it was ready",
-        );
-      }
-      return serves;
-    }, options.signal);
+    await this.#follower.until(
+      () => {
+        const { phase, failure, serves } = this.#follower.fold.brief();
+        if (failure !== null) throw new ClusterError(failure);
+        if (phase === "stopping" || phase === "stopped") {
+          throw new Error(
+            this.over
+              ? `run ${this.instance} was stopped before this start: begin a new one with another journal directory`
+              : "the cluster was stopped before it was ready",
+          );
+        }
+        return serves;
+      },
+      () => this.#host.failure,
+      options.signal,
+    );
     return this.status();
   }
 
@@ -373,12 +301,24 @@ export class Coordinator {
     mode: "keep" | "wait" | "abort" = "keep",
     options: GroupCallOptions = {},
   ): Promise<void> {
-    await this.#callAll("pause", { method: "pause_scheduler", mode }, options);
+    await callAll(
+      this.#host,
+      this.#readyRanks(),
+      "pause",
+      { method: "pause_scheduler", mode },
+      options,
+    );
   }
 
   /** Resumes the schedulers of all ranks together. Idempotent. @throws GroupCallError */
   async resume(options: GroupCallOptions = {}): Promise<void> {
-    await this.#callAll("resume", { method: "resume_scheduler" }, options);
+    await callAll(
+      this.#host,
+      this.#readyRanks(),
+      "resume",
+      { method: "resume_scheduler" },
+      options,
+    );
   }
 
   /**
@@ -416,26 +356,8 @@ export class Coordinator {
   }
 
   /** What happens from now on, until the coordinator is closed. */
-  async *events(): AsyncGenerator<ClusterEvent, void, void> {
-    const queue: ClusterEvent[] = [];
-    let wake = () => {};
-    const listener = (event: ClusterEvent) => {
-      queue.push(event);
-      wake();
-    };
-    this.#follower.listeners.add(listener);
-    const waker = () => wake();
-    this.#follower.waiters.add(waker);
-    try {
-      while (true) {
-        while (queue.length > 0) yield queue.shift()!;
-        if (this.#closed !== undefined) return;
-        await new Promise<void>((resolve) => wake = resolve);
-      }
-    } finally {
-      this.#follower.listeners.delete(listener);
-      this.#follower.waiters.delete(waker);
-    }
+  events(): AsyncGenerator<ClusterEvent, void, void> {
+    return this.#follower.events(() => this.#closed !== undefined);
   }
 
   /** Every step in order: for charts, pages and logs. Returns how to stop listening. */
@@ -469,40 +391,10 @@ export class Coordinator {
     return this.close();
   }
 
-  async #callAll(
-    what: string,
-    request: EngineRequest,
-    { deadlineMs = 60_000 }: GroupCallOptions,
-  ): Promise<void> {
+  #readyRanks(): number[] {
     const status = this.status();
     assertServes(status);
-    const all = status.ranks.filter((r) => r.state === "ready").map((r) => r.rank);
-    const ended = await this.#ask(all, request, deadlineMs);
-    if (ended.unanswered.length === 0) return;
-    const late = ended.unanswered.filter((u) => u.late).map((u) => u.rank);
-    const alive = { method: "is_scheduler_paused" } as const;
-    const { unanswered } = await this.#ask(late, alive, Math.min(deadlineMs, 2000));
-    throw new GroupCallError(what, ended, unanswered.map((u) => u.rank));
-  }
-
-  /** Asks ranks at once, and resolves when each has answered or is late. */
-  async #ask(
-    ranks: readonly number[],
-    request: EngineRequest,
-    deadlineMs: number,
-  ): Promise<GroupCallOutcome> {
-    const id = randomUUID();
-    const outcome = new Promise<GroupCallOutcome>((resolve) => {
-      const off = this.#host.subscribe(({ transitions }) => {
-        for (const { instance, event } of transitions) {
-          if (instance !== ids.calls || event["from"] !== `group/${id}`) continue;
-          off();
-          resolve(event["output"] as GroupCallOutcome);
-        }
-      });
-    });
-    await this.#host.submit(ids.calls, { type: "callAll", id, ranks, request, deadlineMs });
-    return await outcome;
+    return status.ranks.filter((r) => r.state === "ready").map((r) => r.rank);
   }
 
   async #shut(stopping: boolean): Promise<void> {
@@ -510,35 +402,13 @@ export class Coordinator {
     const stopped = this.over && this.status().phase === "stopped";
     if (stopping && !stopped && this.#host.failure === undefined) {
       await this.#host.submit(ids.startup, { type: "stop" }).catch(() => {});
-      await this.#until(() =>
-        this.#follower.announced.has("stopped") || this.#host.failure !== undefined
+      await this.#follower.until(
+        () => this.#follower.announced("stopped") || this.#host.failure !== undefined,
+        () => undefined,
       );
     }
     await this.#host.close();
     this.#follower.wake();
     if (this.#temporary !== undefined) rmSync(this.#temporary, { recursive: true, force: true });
-  }
-
-  #until(done: () => boolean, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settle = (act: () => void) => {
-        this.#follower.waiters.delete(look);
-        signal?.removeEventListener("abort", abort);
-        act();
-      };
-      const abort = () => settle(() => reject(signal!.reason));
-      const look = () => {
-        try {
-          if (done()) settle(resolve);
-          else if (this.#host.failure !== undefined) settle(() => reject(this.#host.failure));
-        } catch (error) {
-          settle(() => reject(error));
-        }
-      };
-      this.#follower.waiters.add(look);
-      if (signal?.aborted) return abort();
-      signal?.addEventListener("abort", abort);
-      look();
-    });
   }
 }

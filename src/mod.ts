@@ -9,13 +9,8 @@
  *
  * @module
  */
-export {
-  ClusterError,
-  Coordinator,
-  type CoordinatorOptions,
-  GroupCallError,
-  type GroupCallOptions,
-} from "./coordinator.ts";
+export { ClusterError, Coordinator, type CoordinatorOptions } from "./coordinator.ts";
+export { GroupCallError, type GroupCallOptions } from "./host/group-calls.ts";
 export type { Logger, RecoveryReport } from "./host/mod.ts";
 export type { Launch, Limits } from "./machines/mod.ts";
 export { type ClusterConfigInput, PlanRefused, type Topology } from "./planning/mod.ts";

@@ -16,7 +16,8 @@ import { process, type ProcessInput } from "./process.ts";
 import type { Newcomer, OperationsInput } from "./operations.ts";
 import { bootScaling, scalingCharts } from "./scaling-system.ts";
 import type { TopologyInput } from "./topology.ts";
-import { startup, type StartupInput } from "./startup.ts";
+import { startup } from "./startup.ts";
+import type { StartupInput } from "./startup/context.ts";
 import { waves, type WavesInput } from "./waves.ts";
 
 /** Instance ids. */

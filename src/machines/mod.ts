@@ -37,15 +37,15 @@ export * from "./scaling-system.ts";
 export * from "./scaling.ts";
 export * from "./scaling/validation.ts";
 export { topology, type TopologyEvent, type TopologyInput } from "./topology.ts";
+export { startup } from "./startup.ts";
 export {
   type Endpoints,
   type Failure,
   type FailureCode,
   initOf,
-  startup,
   type StartupContext,
   type StartupEvent,
-} from "./startup.ts";
+} from "./startup/context.ts";
 
 /** Every machine by its name. */
 export const machines: Readonly<Record<string, AnyStateMachine>> = Object.fromEntries(

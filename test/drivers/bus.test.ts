@@ -15,7 +15,7 @@ import {
   utilityReply,
   wireRank,
 } from "../../src/protocol/mod.ts";
-import { until } from "./zmq/support.ts";
+import { until } from "../until.ts";
 
 /** A driver that holds one bus for ranks 0 to 2, with what it told its host. */
 function driven() {
@@ -38,7 +38,7 @@ function driven() {
   } as const;
   bus.hold({ holder: "startup", key: "bus0", resource });
   const endpoints = async () => {
-    await until("bound", () => inputs.some(([, event]) => event.type === "bound"));
+    await until(() => inputs.some(([, event]) => event.type === "bound"), "bound");
     return inputs.find(([, e]) => e.type === "bound")![1]["endpoints"] as {
       input: string;
       output: string;
@@ -79,7 +79,7 @@ test("first frames are inputs of their ranks, utilities are answered, notificati
   bus.onNotification((rank, notification) => heard.push(`${rank} ${notification}`));
   const at = await endpoints();
   const engines = [0, 2].map((rank) => engine(at, rank));
-  await until("two first frames", () => inputs.length === 3);
+  await until(() => inputs.length === 3, "two first frames");
   assert.deepEqual(inputs.slice(1).sort(), [
     ["rank/0/engine", { type: "firstFrame", blocks: 100 }],
     ["rank/2/engine", { type: "firstFrame", blocks: 102 }],
@@ -91,7 +91,7 @@ test("first frames are inputs of their ranks, utilities are answered, notificati
   });
   const utilityOutput = scalingNotification("SHUTDOWN_COMPLETE", 2);
   await engines[1]!.push.send([encodeEngineOutputs({ engineIndex: 2, utilityOutput })]);
-  await until("the notification", () => heard.length === 1);
+  await until(() => heard.length === 1, "the notification");
   assert.deepEqual(heard, ["2 SHUTDOWN_COMPLETE"]);
   const late = await bus.callWithin(1, utilities.isSchedulerPaused(), "17.1", 60);
   assert.equal(late.type, "late");
@@ -103,9 +103,9 @@ test("ENGINE_CORE_DEAD names nobody: whoever cannot be reached any more is lost 
   const { bus, inputs, observed, endpoints } = driven();
   const at = await endpoints();
   const engines = [0, 1, 2].map((rank) => engine(at, rank));
-  await until("three first frames", () => inputs.length === 4);
+  await until(() => inputs.length === 4, "three first frames");
   await engines[1]!.die();
-  await until("who it was", () => inputs.length === 5);
+  await until(() => inputs.length === 5, "who it was");
   assert.deepEqual(inputs[4], ["rank/1/engine", { type: "exited", code: null, signal: null }]);
   assert.equal(observed.at(-1)?.type, "engine-dying");
   for (const i of [0, 2]) engines[i]!.close();

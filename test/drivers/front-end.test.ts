@@ -12,6 +12,7 @@ import {
   encodeEngineOutputs,
   SUBSCRIBE_ALL,
 } from "../../src/protocol/mod.ts";
+import { until } from "../until.ts";
 
 let folder: string;
 let coordinator: DpCoordinator;
@@ -19,14 +20,6 @@ let front: FrontEndClient;
 const sockets: ZmqSocket[] = [];
 const started: [number, number | null][] = [];
 let reports: ZmqSocket;
-
-async function until(check: () => boolean, what: string): Promise<void> {
-  for (let i = 0; i < 6000; i++) {
-    if (check()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`not within a minute: ${what}`);
-}
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "muster-fe-"));

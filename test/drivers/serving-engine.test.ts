@@ -25,6 +25,7 @@ import {
   type Json,
   type WireRank,
 } from "../../src/protocol/mod.ts";
+import { until } from "../until.ts";
 
 const SIZE = 3;
 let folder: string;
@@ -38,15 +39,6 @@ const reported: EngineOutputs[] = [];
 let dead = 0;
 
 /** Resolves when the check answers with something. */
-async function until<T>(check: () => T | undefined | false, what: string): Promise<T> {
-  for (let i = 0; i < 6000; i++) {
-    const found = check();
-    if (found !== undefined && found !== false) return found;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`not within a minute: ${what}`);
-}
-
 const request = (rank: number, id: string, wave: number) =>
   input.send([
     encodeIdentity(rank as WireRank),

@@ -14,7 +14,8 @@ import {
 } from "../../src/drivers/tcpstore/mod.ts";
 import { fromHex, hexOf } from "../../src/protocol/tcpstore/mod.ts";
 import { type Recorded, recorded, said } from "../protocol/tcpstore-recorded.ts";
-import { afterHandshake, RawClient, ScriptedServer, until } from "./tcpstore-raw.ts";
+import { afterHandshake, RawClient, ScriptedServer } from "./tcpstore-raw.ts";
+import { until } from "../until.ts";
 
 async function pair(
   t: TestContext,

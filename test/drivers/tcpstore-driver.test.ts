@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { type ObservedKeys, StoreKeysDriver } from "../../src/drivers/tcpstore/driver.ts";
 import { TcpStoreClient, TcpStoreServer } from "../../src/drivers/tcpstore/mod.ts";
 import type { Typed } from "../../src/kernel/mod.ts";
-import { until } from "./tcpstore-raw.ts";
+import { until } from "../until.ts";
 
 const hex = (text: string): string => Buffer.from(text).toString("hex");
 

@@ -6,7 +6,8 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TcpStoreClient, type TcpStoreServer } from "../../src/drivers/tcpstore/mod.ts";
 import { encodeRequest, hexOf, type StoreRequest } from "../../src/protocol/tcpstore/mod.ts";
-import { PING, RawClient, until, VALIDATE, watched } from "./tcpstore-raw.ts";
+import { PING, RawClient, VALIDATE, watched } from "./tcpstore-raw.ts";
+import { until } from "../until.ts";
 
 const MIB = 1024 * 1024;
 const hexOfRequest = (request: StoreRequest): string => hexOf(encodeRequest(request));

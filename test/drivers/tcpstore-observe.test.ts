@@ -10,7 +10,8 @@ import {
   TcpStoreClient,
   TcpStoreServer,
 } from "../../src/drivers/tcpstore/mod.ts";
-import { afterHandshake, ScriptedServer, until } from "./tcpstore-raw.ts";
+import { afterHandshake, ScriptedServer } from "./tcpstore-raw.ts";
+import { until } from "../until.ts";
 
 const hex = (text: string): string => Buffer.from(text).toString("hex");
 

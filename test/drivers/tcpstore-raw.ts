@@ -1,9 +1,7 @@
 /** A client that says bytes and listens, for tests of servers; and a server that says bytes, for tests of clients. */
-import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { TestContext } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type StoreServerLimits,
   type StoreStranger,
@@ -179,7 +177,3 @@ export async function watched(
 }
 
 /** Waits for something that must come about soon. */
-export async function until(done: () => boolean): Promise<void> {
-  for (let i = 0; i < 12_000 && !done(); i++) await sleep(5);
-  assert(done(), "it did not come about");
-}

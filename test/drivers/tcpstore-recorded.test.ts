@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TcpStoreClient, TcpStoreServer } from "../../src/drivers/tcpstore/mod.ts";
 import { type Recorded, recorded, said } from "../protocol/tcpstore-recorded.ts";
-import { RawClient, until, VALIDATE } from "./tcpstore-raw.ts";
+import { RawClient, VALIDATE } from "./tcpstore-raw.ts";
+import { until } from "../until.ts";
 
 type Prepare = (other: TcpStoreClient) => Promise<unknown>;
 

@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TcpStoreServer } from "../../src/drivers/tcpstore/mod.ts";
 import { recorded } from "../protocol/tcpstore-recorded.ts";
-import { PING, RawClient, until, VALIDATE, watched } from "./tcpstore-raw.ts";
+import { PING, RawClient, VALIDATE, watched } from "./tcpstore-raw.ts";
+import { until } from "../until.ts";
 
 /** What our server does otherwise than torch's libuv server, each as the specification recommends. */
 const OTHERWISE: Readonly<Record<string, { reply: string; end: string }>> = {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { test } from "node:test";
-import { alive, descendants, eventually, Muster, muster, pidsIn } from "./support.ts";
+import { alive, descendants, Muster, muster, pidsIn } from "./support.ts";
+import { until } from "../until.ts";
 
 const FAST = ["--engine-args", "--boot-ms 0 --load-ms 50"];
 const TWO = ["serve", "--launch", "reference", "--data-parallel-size", "2", "--moe"];
@@ -106,7 +107,7 @@ test("kill -9 on the coordinator leaves no process behind", async () => {
   assert.ok(engines.every(alive));
   serve.kill("SIGKILL");
   await serve.ended;
-  await eventually(() => !all.some(alive), "every process is gone");
+  await until(() => !all.some(alive), "every process is gone");
 });
 
 test("Ctrl-C stops cleanly", async () => {

@@ -13,7 +13,7 @@ import { encode, encodeEngineHandshake, wireRank } from "../../src/protocol/mod.
 import { connectDealer } from "../../src/drivers/zmq/sockets.ts";
 import { ReferenceEngine } from "../../src/testing/reference-engine.ts";
 import { fireAt } from "../drivers/zmq/fire.ts";
-import { until } from "../drivers/zmq/support.ts";
+import { until } from "../until.ts";
 
 const hello = encodeEngineHandshake({ type: "hello", local: false, headless: true });
 
@@ -40,7 +40,7 @@ async function awaiting(
       .flatMap((name) => readFileSync(join(directory, "journal", name), "utf8").split("\n"))
       .filter((line) => line !== "");
   try {
-    await until("the socket", () => coordinator.status().endpoints["handshake"] !== undefined);
+    await until(() => coordinator.status().endpoints["handshake"] !== undefined, "the socket");
     const endpoint = (coordinator.status().endpoints["handshake"] as { bind: string }).bind;
     await body({ coordinator, endpoint, journal });
   } finally {
@@ -134,8 +134,8 @@ test("case 13: identities of 20 random bytes and of 64 KiB, HTTP, 1 and 3 frames
     await known.send(hello.subarray(0, 11));
     await known.send(new Uint8Array(2 << 20)); // more than a frame may be: it is disconnected
     await until(
-      "refusals in the journal",
       () => journal().filter((l) => l.includes('"malformed"')).length >= 4,
+      "refusals in the journal",
     );
     known.close();
     nobody.close();
@@ -152,7 +152,7 @@ test("cases 17 and 18: a remote HELLO with the wrong flags is refused by name an
   await awaiting(async ({ coordinator, endpoint }) => {
     const wrong = connectDealer({ address: endpoint, rank: wireRank(0) });
     await wrong.send([encodeEngineHandshake({ type: "hello", local: false, headless: false })]);
-    await until("the refusal", () => coordinator.status().ranks.some((r) => r.refused !== null));
+    await until(() => coordinator.status().ranks.some((r) => r.refused !== null), "the refusal");
     const refused = coordinator.status().ranks.find((r) => r.rank === 0)?.refused;
     assert.match(JSON.stringify(refused), /headless/);
     wrong.close();
@@ -180,11 +180,11 @@ test("a flood of 20,000 hostile messages from known and unknown ranks: formed up
     // All of it, or as much as comes: a connection that starves for seconds is closed, and what it still held is gone.
     const counted = () => coordinator.status().strangers.reduce((sum, s) => sum + s.count, 0);
     let seen = { count: 0, at: performance.now() };
-    await until("the last of it", () => {
+    await until(() => {
       const count = counted();
       if (count > seen.count) seen = { count, at: performance.now() };
       return count >= 20_000 - allowed() || performance.now() - seen.at > 10_000;
-    });
+    }, "the last of it");
     assert.ok(counted() > 10_000, `${counted()} counted`);
     for (const dealer of peers) dealer.close();
     await new Promise((resolve) => setTimeout(resolve, 1_000)); // the flooding ranks may speak again

@@ -80,15 +80,6 @@ export function alive(pid: number): boolean {
   }
 }
 
-/** Resolves when `check` holds; fails with `what` after ten seconds. */
-export async function eventually(check: () => boolean, what: string): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  while (!check()) {
-    if (Date.now() > deadline) throw new Error(`not within a minute: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 /** The process ids that the output names, by launch. */
 export const pidsIn = (out: string): Map<string, number> =>
   new Map([...out.matchAll(/process (\S+) runs, pid (\d+)/g)].map((m) => [m[1]!, Number(m[2])]));

@@ -18,19 +18,11 @@ import {
   SUBSCRIBE_ALL,
 } from "../../src/protocol/mod.ts";
 import { encode, Float } from "../../src/protocol/msgpack.ts";
+import { until } from "../until.ts";
 
 let folder: string;
 let coordinator: DpCoordinator;
 let sockets: ZmqSocket[];
-
-async function until<T>(check: () => T | undefined | false, what: string): Promise<T> {
-  for (let i = 0; i < 6000; i++) {
-    const found = check();
-    if (found !== undefined && found !== false) return found;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error(`not within a minute: ${what}`);
-}
 
 class Engine {
   readonly heard: string[] = [];

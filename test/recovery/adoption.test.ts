@@ -10,6 +10,7 @@ import { FileStore } from "../../src/journal/stores/mod.ts";
 import { clusterKernel } from "../../src/machines/mod.ts";
 import { type ClusterStatus, StatusFold } from "../../src/view/mod.ts";
 import { alive, Muster, muster } from "../e2e/support.ts";
+import { until } from "../until.ts";
 
 /** What a journal says, read while its owner writes it. */
 function statusIn(journal: string): ClusterStatus {
@@ -20,14 +21,6 @@ function statusIn(journal: string): ClusterStatus {
 }
 
 const pidsIn = (status: ClusterStatus): number[] => status.processes.map((p) => p.pid!);
-
-/** Four processes start: on a busy machine that takes a while. */
-async function eventually(check: () => boolean, what: string): Promise<void> {
-  for (let waited = 0; !check(); waited += 50) {
-    if (waited > 60_000) throw new Error(`not within a minute: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 class Run {
   readonly journal: string;
@@ -67,7 +60,7 @@ class Run {
   /** Starts one and waits for the cluster. */
   async form(): Promise<ClusterStatus> {
     this.start();
-    await eventually(() => statusIn(this.journal).phase === "formed", "the cluster forms up");
+    await until(() => statusIn(this.journal).phase === "formed", "the cluster forms up");
     return statusIn(this.journal);
   }
 
@@ -111,7 +104,7 @@ test(
       if (fence > 1) await run.crash();
       run.start();
       fence++;
-      await eventually(() => adoptedAfterMs(run.journal, fence) < Infinity, "all have answered");
+      await until(() => adoptedAfterMs(run.journal, fence) < Infinity, "all have answered");
       ms = adoptedAfterMs(run.journal, fence);
       t.diagnostic(`four engines adopted ${ms} ms after the new coordinator had the journal`);
       const after = statusIn(run.journal);
@@ -143,7 +136,7 @@ test(
     await run.crash();
 
     run.start();
-    await eventually(() => adoptedAfterMs(run.journal, 2, 5) < Infinity, "five ranks answer");
+    await until(() => adoptedAfterMs(run.journal, 2, 5) < Infinity, "five ranks answer");
     const after = statusIn(run.journal);
     assert.deepEqual(stateOf(after), ["ready", "ready", "ready", "ready", "ready"]);
     assert.deepEqual(pidsIn(after), pidsIn(before));
@@ -206,7 +199,7 @@ test(
     const run = new Run(t, "300ms");
     const before = await run.form();
     await run.crash();
-    await eventually(() => !pidsIn(before).some(alive), "the lease ends every engine");
+    await until(() => !pidsIn(before).some(alive), "the lease ends every engine");
     const { code } = await run.start().ended;
     assert.equal(code, 1);
     assert.equal(statusIn(run.journal).failure!.code, "keeper-lost");

@@ -13,8 +13,8 @@ import {
   placeFor,
   scratch,
   shell,
-  until,
 } from "./support.ts";
+import { until } from "../../until.ts";
 
 const here = "deno" in process.versions ? "deno" : "node";
 const there = here === "deno" ? "node" : "deno";

@@ -8,7 +8,8 @@ import { fileURLToPath } from "node:url";
 import { KeeperClient, KeeperError } from "../../../src/drivers/keeper/mod.ts";
 import { socketOf, tokenFileOf } from "../../../src/drivers/keeper/place.ts";
 import { hasProcessTable, isRunning } from "../../../src/drivers/process-table.ts";
-import { keep, kept, keptOutside, shell, until } from "./support.ts";
+import { keep, kept, keptOutside, shell } from "./support.ts";
+import { until } from "../../until.ts";
 
 const quiet = { exited: () => {}, lost: () => {} };
 const needsTable = hasProcessTable ? {} : { skip: "there is no /proc here to find strays with" };

@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { KeeperClient } from "../../../src/drivers/keeper/mod.ts";
 import { sendSignal } from "../../../src/drivers/process-table.ts";
 import { TcpStoreClient, type TcpStoreError } from "../../../src/drivers/tcpstore/mod.ts";
-import { controller, gone, keep, placeFor, scratch, until } from "./support.ts";
+import { controller, gone, keep, placeFor, scratch } from "./support.ts";
+import { until } from "../../until.ts";
 
 const quiet = { exited: () => {}, lost: () => {} };
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();

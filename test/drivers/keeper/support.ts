@@ -26,6 +26,7 @@ import {
 } from "../../../src/drivers/process-table.ts";
 import { LAUNCH_MARK } from "../../../src/drivers/keeper/protocol.ts";
 import { moduleCommand } from "../../../src/drivers/keeper/self.ts";
+import { until } from "../../until.ts";
 
 /** A directory that goes away with the test. */
 export function scratch(t: TestContext): string {
@@ -177,10 +178,4 @@ export const pause = (ms: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until something is so, for at most ten seconds: long enough for a busy machine, and an error after. */
-export async function until(is: () => boolean, what: string): Promise<void> {
-  for (let waited = 0; !is(); waited += 10) {
-    if (waited > 60_000) throw new Error(`waited in vain until ${what}`);
-    await pause(10);
-  }
-}
 export { sweepAfterKeeper };

@@ -7,6 +7,7 @@ import {
 } from "../../../src/drivers/ray/launcher.ts";
 import { LauncherError, type LaunchExit } from "../../../src/drivers/launchers/launcher.ts";
 import { FakeRay } from "./fake-ray.ts";
+import { until } from "../../until.ts";
 
 const order = (id: string, script: string, more: Partial<RayOrder> = {}): RayOrder => ({
   id,
@@ -59,11 +60,6 @@ async function withLauncher(
     await launcher.detach();
     await ray.close();
   }
-}
-
-async function until(truth: () => boolean): Promise<void> {
-  for (let i = 0; i < 1200 && !truth(); i++) await new Promise((done) => setTimeout(done, 50));
-  assert.ok(truth(), `still not: ${truth}`);
 }
 
 test("a rank runs on its node with its devices and environment; its exit code and last lines are told", () =>

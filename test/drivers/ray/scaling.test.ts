@@ -14,11 +14,7 @@ import {
 import { planPlacement } from "../../../src/planning/mod.ts";
 import { MemoryEngines } from "../../../src/testing/memory-engines.ts";
 import { FakeRay } from "./fake-ray.ts";
-
-async function until(truth: () => boolean): Promise<void> {
-  for (let i = 0; i < 1200 && !truth(); i++) await new Promise((done) => setTimeout(done, 50));
-  assert.ok(truth(), `still not: ${truth}`);
-}
+import { until } from "../../until.ts";
 
 interface Deployment {
   readonly ray: FakeRay;

@@ -17,7 +17,8 @@ import {
 import { bindEngineBus, callIdOf, type EngineBus } from "../../../src/drivers/zmq/engine-bus.ts";
 import { connectDealer, connectPush, type ZmqSocket } from "../../../src/drivers/zmq/sockets.ts";
 import type { Strangers } from "../../../src/drivers/zmq/strangers.ts";
-import { text, until } from "./support.ts";
+import { text } from "./support.ts";
+import { until } from "../../until.ts";
 
 /** A bus with everything that it reported. */
 async function open(size: number, clientIndex = 0) {
@@ -79,7 +80,7 @@ test("calls on one rank and on all at once: replies find their call by id, failu
   for (const { dealer } of engines) {
     void dealer.send([encodeFirstFrame({ type: "first-frame", facts: null })]);
   }
-  await until("three first frames", () => log.length === 3);
+  await until(() => log.length === 3, "three first frames");
   const all = await Promise.all([0, 1, 2].map((rank) =>
     bus.call({
       rank: wireRank(rank),
@@ -108,7 +109,7 @@ test("a call that is never answered is late, one whose engine is not there was n
   const { bus, log } = await open(2);
   const silent = engine(bus, 0);
   await silent.dealer.send([new Uint8Array(0)]);
-  await until("its first frame", () => log.length === 1);
+  await until(() => log.length === 1, "its first frame");
   const call = (rank: number, deadlineMs: number) =>
     bus.call({
       rank: wireRank(rank),
@@ -153,7 +154,7 @@ test("replies that nobody asked for are counted: unknown ids, a second reply, an
     { engineIndex: 0, utilityOutput: utilityReply.of("77", null) },
   ]);
   await peer.dealer.send([new Uint8Array(0)]);
-  await until("its first frame", () => log.length === 1);
+  await until(() => log.length === 1, "its first frame");
   const outcome = await bus.call({
     rank: wireRank(0),
     callId: "1",
@@ -165,7 +166,7 @@ test("replies that nobody asked for are counted: unknown ids, a second reply, an
     engineIndex: 0,
     schedulerStats: { running: 1, waiting: 0, stepCounter: 0, currentWave: 0, kvCacheUsage: 0 },
   });
-  await until("what was sent behind them", () => log.length === 2);
+  await until(() => log.length === 2, "what was sent behind them");
   peer.close();
   bus.close();
   assert.deepEqual(strangers.map((s) => s.kind), ["reply", "reply"]);
@@ -177,9 +178,9 @@ test("first frames of both generations, notifications, waves, statistics and out
   const { bus, log, strangers } = await open(2);
   const peer = engine(bus, 1);
   await peer.dealer.send([encodeFirstFrame({ type: "first-frame", facts: { numGpuBlocks: 9 } })]);
-  await until("1", () => log.length === 1);
+  await until(() => log.length === 1, "1");
   await peer.dealer.send([encode({ num_gpu_blocks: "9" })]);
-  await until("2", () => log.length === 2);
+  await until(() => log.length === 2, "2");
   await peer.say({ engineIndex: 1, utilityOutput: scalingNotification("RECONFIGURE_FINISHED", 1) });
   await peer.say({ engineIndex: 1, utilityOutput: engineStatus({ id: 1, status: 1 }) });
   await peer.say({ engineIndex: 1, waveComplete: 0 });
@@ -189,7 +190,7 @@ test("first frames of both generations, notifications, waves, statistics and out
     new Uint8Array(9),
   );
   await peer.push.send([text("ENGINE_CORE_DEAD")]);
-  await until("all", () => log.length === 8);
+  await until(() => log.length === 8, "all");
   assert.deepEqual(log, [
     ["first", 1, { numGpuBlocks: 9 }],
     ["malformed", 1, "num_gpu_blocks"],
@@ -208,8 +209,8 @@ test("first frames of both generations, notifications, waves, statistics and out
   await stranger.say({ engineIndex: 7, waveComplete: 1 });
   await stranger.say({ engineIndex: 1, utilityOutput: scalingNotification("BYE" as never, 1) });
   await peer.say({ engineIndex: 1, waveComplete: 5 });
-  await until("a wave behind them", () => log.length === 9);
-  await until("the strangers", () => strangers.length === 3);
+  await until(() => log.length === 9, "a wave behind them");
+  await until(() => strangers.length === 3, "the strangers");
   stranger.close();
   peer.close();
   bus.close();

@@ -6,7 +6,7 @@ import { encodeEngineHandshake, wireRank } from "../../../src/protocol/mod.ts";
 import { bindHandshakeRouter } from "../../../src/drivers/zmq/handshake-router.ts";
 import { connectDealer } from "../../../src/drivers/zmq/sockets.ts";
 import type { Strangers } from "../../../src/drivers/zmq/strangers.ts";
-import { until } from "./support.ts";
+import { until } from "../../until.ts";
 
 const HOSTILE = 2_000;
 const hello = encodeEngineHandshake({ type: "hello", local: true, headless: false });
@@ -73,9 +73,9 @@ test("2,000 hostile messages through a real socket: all accounted for, and an en
   const engine = connectDealer({ address: router.endpoint, rank: wireRank(0) });
   await engine.send([hello]);
   await engine.send([ready]);
-  await until("the honest engine", () => engineHeard.length === 2);
+  await until(() => engineHeard.length === 2, "the honest engine");
   const reported = () => strangers.reduce((sum, s) => sum + s.count, 0);
-  await until("all", () => heard + malformed + reported() >= HOSTILE);
+  await until(() => heard + malformed + reported() >= HOSTILE, "all");
   for (const dealer of peers) dealer.close();
   engine.close();
   router.close();

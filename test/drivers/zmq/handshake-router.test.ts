@@ -17,7 +17,8 @@ import { waitsNatively } from "../../../src/drivers/zmq/readiness.ts";
 import { connectDealer } from "../../../src/drivers/zmq/sockets.ts";
 import { StrangerCounter, type Strangers } from "../../../src/drivers/zmq/strangers.ts";
 import { fireAt } from "./fire.ts";
-import { text, until } from "./support.ts";
+import { text } from "./support.ts";
+import { until } from "../../until.ts";
 
 const init: Init = {
   addresses: {
@@ -76,7 +77,7 @@ test("messages of one length are told apart by their bytes, also where they are 
   for (const engine of engines) {
     for (const bytes of [hello, says(true), broken, hello]) void engine.send([bytes]);
   }
-  await until("all that they said", () => messages.length + malformed.length === 8);
+  await until(() => messages.length + malformed.length === 8, "all that they said");
   for (const rank of [0, 1]) {
     const heard = messages.filter(([of]) => of === rank).map(([, message]) => message.headless);
     assert.deepEqual(heard, [false, true, false]);
@@ -97,7 +98,7 @@ test("HELLO, INIT, READY with three ranks in any order; a joining rank gets the 
     })
   );
   for (const engine of engines) void engine.send([hello]);
-  await until("three INITs", () => heard.length === 3);
+  await until(() => heard.length === 3, "three INITs");
   for (const bytes of heard) assert.deepEqual(decodeInit(bytes), { ok: true, value: init });
   const ready = encodeEngineHandshake({
     type: "ready",
@@ -106,7 +107,7 @@ test("HELLO, INIT, READY with three ranks in any order; a joining rank gets the 
     numGpuBlocks: 5,
   });
   for (const engine of engines) void engine.send([ready]);
-  await until("three READYs", () => messages.length === 6);
+  await until(() => messages.length === 6, "three READYs");
   assert.deepEqual(messages.slice(3).map(([rank]) => rank).sort(), [0, 1, 2]);
   assert.deepEqual(messages[5]![1], {
     type: "ready",
@@ -117,7 +118,7 @@ test("HELLO, INIT, READY with three ranks in any order; a joining rank gets the 
 
   const wrapped = { engineMetadata: init, numRedundantExperts: 8 };
   assert.deepEqual(await router.sendInit(wireRank(1), wrapped), { ok: true });
-  await until("a wrapped INIT", () => heard.length === 4);
+  await until(() => heard.length === 4, "a wrapped INIT");
   assert.deepEqual(decodeScaleUpInit(heard[3]!), { ok: true, value: wrapped });
 
   const nobody = await router.sendInit(wireRank(9), init);
@@ -134,7 +135,7 @@ test("a known rank's bad message is its own; everything else is a stranger, and 
   await send(known, [new Uint8Array(0)]);
   await send(known, [encode([1, 2])]);
   await send(known, [encode({ status: "HELLO", local: "yes", headless: false })]);
-  await until("four refusals", () => malformed.length === 4);
+  await until(() => malformed.length === 4, "four refusals");
   assert.deepEqual(malformed.map(([rank, refusal]) => `${rank} ${refusal.code}`), [
     "1 malformed",
     "1 malformed",
@@ -151,10 +152,10 @@ test("a known rank's bad message is its own; everything else is a stranger, and 
   await send(known, [hello, hello]);
   await send(known, [hello, new Uint8Array(0), hello]);
   await send(known, [new Uint8Array(65_536)]);
-  await until("everything", () => malformed.length === 5 && strangers.length >= 3);
+  await until(() => malformed.length === 5 && strangers.length >= 3, "everything");
   const engine = connectDealer({ address: router.endpoint, rank: wireRank(0) });
   await engine.send([hello]);
-  await until("an honest HELLO", () => messages.length === 1);
+  await until(() => messages.length === 1, "an honest HELLO");
   for (const dealer of [...strange, known]) dealer.close();
   engine.close();
   router.close(); // reports what is pending
@@ -172,10 +173,10 @@ test("a known rank's bad message is its own; everything else is a stranger, and 
 test("HTTP, port scans and old protocols are counted, and an engine among them is served", async (t) => {
   const { router, messages, counted, strangers } = await listen(1);
   const fire = fireAt(Number(router.endpoint.split(":").pop()));
-  if (waitsNatively) await until("strangers", () => counted("connection") > 0);
+  if (waitsNatively) await until(() => counted("connection") > 0, "strangers");
   const engine = connectDealer({ address: router.endpoint, rank: wireRank(0) });
   await engine.send([hello]);
-  await until("an honest HELLO", () => messages.length === 1);
+  await until(() => messages.length === 1, "an honest HELLO");
   const made = await fire.stop();
   engine.close();
   await new Promise((resolve) => setTimeout(resolve, 50));
@@ -192,7 +193,7 @@ test("a flood is reported at most once an interval and kind, and nothing is lost
   const counter = new StrangerCounter((report) => reports.push(report), 40);
   for (let i = 0; i < 10_000; i++) counter.count("rank", () => `rank ${i}`);
   counter.count("frames", () => "x".repeat(500));
-  await until("a second report", () => reports.length === 3);
+  await until(() => reports.length === 3, "a second report");
   for (let i = 0; i < 5; i++) counter.count("rank", () => "later");
   counter.close();
   assert.deepEqual(reports.map((r) => [r.kind, r.count]), [
@@ -217,11 +218,11 @@ test("a rank that floods is heard in a burst and then counted; others are not af
   const flooding = connectDealer({ address: router.endpoint, rank: wireRank(1) });
   const honest = connectDealer({ address: router.endpoint, rank: wireRank(0) });
   for (let i = 0; i < 500; i++) void flooding.send([hello]);
-  await until("the flood", () => counted("flood") > 0);
+  await until(() => counted("flood") > 0, "the flood");
   await honest.send([hello]);
-  await until("the honest one", () => messages.some(([rank]) => rank === 0));
+  await until(() => messages.some(([rank]) => rank === 0), "the honest one");
   const heardOfIt = () => messages.filter(([rank]) => rank === 1).length;
-  await until("the rest of it, counted", () => heardOfIt() + counted("flood") === 500);
+  await until(() => heardOfIt() + counted("flood") === 500, "the rest of it, counted");
   flooding.close();
   honest.close();
   router.close();

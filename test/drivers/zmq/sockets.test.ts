@@ -14,7 +14,8 @@ import {
   connectPush,
   connectXSubscriber,
 } from "../../../src/drivers/zmq/sockets.ts";
-import { inDirectory, string, text, until } from "./support.ts";
+import { inDirectory, string, text } from "./support.ts";
+import { until } from "../../until.ts";
 
 test("a ROUTER and engines speak over tcp and ipc, with the rank's two bytes as identity", async () => {
   await inDirectory(async (directory) => {
@@ -31,13 +32,13 @@ test("a ROUTER and engines speak over tcp and ipc, with the rank's two bytes as 
         })
       );
       for (const engine of engines) assert.deepEqual(await engine.send([text("hi")]), { ok: true });
-      await until("five greetings", () => got.length === 5);
+      await until(() => got.length === 5, "five greetings");
       assert.deepEqual(
         got.map(([identity]) => [...identity!].join()).sort(),
         ["0,0", "0,1", "1,0", "10,0", "255,255"],
       );
       for (const [identity] of got) await router.send([identity!, text("yes")]);
-      await until("five answers", () => answers.length === 5);
+      await until(() => answers.length === 5, "five answers");
       assert.deepEqual(answers.sort(), ["0 yes", "1 yes", "10 yes", "256 yes", "65535 yes"]);
       for (const engine of engines) engine.close();
       router.close();
@@ -74,7 +75,7 @@ test("a peer that does not read fills its own pipe and nobody else's", async () 
   });
   await deaf.send([text("hi")]);
   await good.send([text("hi")]);
-  await until("both", () => greeted === 2);
+  await until(() => greeted === 2, "both");
   const load = new Uint8Array(1 << 20);
   const reasons = new Set<string>();
   let sentAll = 0;
@@ -86,7 +87,7 @@ test("a peer that does not read fills its own pipe and nobody else's", async () 
   assert.deepEqual([...reasons], ["full"]);
   assert.ok(sentAll >= 5);
   assert.deepEqual(await router.send([encodeIdentity(wireRank(2)), text("x")]), { ok: true });
-  await until("the good one", () => heard === 1);
+  await until(() => heard === 1, "the good one");
   for (const socket of [deaf, good, router]) socket.close();
 });
 
@@ -105,12 +106,12 @@ test("an engine that restarts takes its identity over", async () => {
     });
   const first = life("first");
   await first.send([text("hello 1")]);
-  await until("the first", () => got.length === 1);
+  await until(() => got.length === 1, "the first");
   const second = life("second");
   await second.send([text("hello 2")]);
-  await until("the second", () => got.length === 2);
+  await until(() => got.length === 2, "the second");
   await router.send([encodeIdentity(wireRank(7)), text("init")]);
-  await until("an answer", () => answers.length === 1);
+  await until(() => answers.length === 1, "an answer");
   assert.deepEqual(answers, ["second init"]);
   for (const socket of [first, second, router]) socket.close();
 });
@@ -123,7 +124,7 @@ test("PUSH to PULL keeps the order of one sender; XPUB reports every subscriptio
   });
   const push = connectPush({ address: pull.endpoint });
   for (let i = 0; i < 200; i++) void push.send([Uint8Array.of(i)]);
-  await until("200 messages", () => pulled.length === 200);
+  await until(() => pulled.length === 200, "200 messages");
   assert.deepEqual(pulled, Array.from({ length: 200 }, (_, i) => i));
 
   const upstream: string[] = [];
@@ -136,13 +137,13 @@ test("PUSH to PULL keeps the order of one sender; XPUB reports every subscriptio
     connectXSubscriber({ address: xpub.endpoint, onMessage: () => published++ })
   );
   for (const subscriber of subscribers) await subscriber.send([Uint8Array.of(1)]);
-  await until("three subscriptions", () => upstream.length === 3);
+  await until(() => upstream.length === 3, "three subscriptions");
   assert.deepEqual(upstream, ["1", "1", "1"]);
   await subscribers[0]!.send([Uint8Array.of(0x92, 1, 7)]);
-  await until("an upstream message", () => upstream.length === 4);
+  await until(() => upstream.length === 4, "an upstream message");
   assert.equal(upstream[3], "146,1,7");
   await xpub.send([text("READY")]);
-  await until("three publishes", () => published === 3);
+  await until(() => published === 3, "three publishes");
   for (const socket of [push, pull, ...subscribers, xpub]) socket.close();
 });
 
@@ -187,7 +188,7 @@ test("an ipc path has one owner: a living one is refused, a dead one's is taken 
     const second = await bindRouter({ address, onMessage: () => got++ });
     const engine = connectDealer({ address, rank: wireRank(0) });
     await engine.send([text("x")]);
-    await until("a message", () => got === 1);
+    await until(() => got === 1, "a message");
     engine.close();
     second.close();
     writeFileSync(`${directory}/bus.lock`, "not ours");
@@ -230,7 +231,7 @@ test("IPv6 works where the host has it", async (t) => {
   assert.match(router.endpoint, /^tcp:\/\/\[::1\]:\d+$/);
   const engine = connectDealer({ address: router.endpoint, rank: wireRank(0) });
   await engine.send([text("x")]);
-  await until("a message", () => got === 1);
+  await until(() => got === 1, "a message");
   engine.close();
   router.close();
 });
@@ -257,17 +258,17 @@ test("the readiness loop serves many sockets in bursts and forgets closed ones",
   loop.add(busy, note);
   const delivery = loop.add(quiet, note);
   try {
-    await until("everything", () => order.length === 201);
+    await until(() => order.length === 201, "everything");
     assert.equal(order.indexOf("quiet"), 64, "64 of the busy one, then the other has its turn");
     await new Promise((resolve) => setTimeout(resolve, 30));
     quiet.more(1);
-    await until("one after a sleep", () => order.length === 202);
+    await until(() => order.length === 202, "one after a sleep");
     quiet.more(1);
     delivery.stop();
   } finally {
     busy.closed = true;
     busy.more(1);
   }
-  await until("an empty loop", () => loop.size === 0);
+  await until(() => loop.size === 0, "an empty loop");
   assert.equal(order.length, 202, "nothing is delivered after stop or close");
 });

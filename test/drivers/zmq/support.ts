@@ -7,14 +7,6 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 /** Resolves when the condition holds; rejects after a generous while, naming what was awaited. */
-export async function until(what: string, holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`waited in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
-
 /** A short directory of its own, removed afterwards. */
 export async function inDirectory(body: (directory: string) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "mz-"));
