@@ -34,7 +34,7 @@ interface History {
   /** Its coordinator came back, and it has not answered yet. */
   readonly asked: boolean;
   /** How it ended, or empty. */
-  readonly end: "" | "late" | "lost" | "left" | "restarted" | "restarting";
+  readonly end: "" | "late" | "lost" | "stopped" | "left" | "restarted" | "restarting";
   readonly gone: boolean;
   readonly blocks: number | null;
 }
@@ -89,8 +89,9 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
     history,
     told: to({ type: "rankRefused", reason, phase }),
   });
+  const ending = type === "exited" && event["asked"] === true ? "stopped" : "lost";
   const lost = (): Meaning => ({
-    history: { ...history, end: "lost", gone: history.gone || type === "exited" },
+    history: { ...history, end: ending, gone: history.gone || type === "exited" },
     told: [
       ...(state === "ready" ? toFrontEnd("engineLost") : []),
       ["startup", { type: "rankLost", phase, code: event["code"] as Json }],
@@ -105,11 +106,11 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
   }
   switch (type) {
     case "hello":
-      if (state === "awaited" || state === "connected" || state === "lost") {
+      if (starting || state === "lost" || state === "stopped") {
         const again = state === "connected";
         const takesOver = !again || (!strict && (!launched || history.gone));
         if (declares !== "" || !takesOver) {
-          return state === "lost" ? { history } : refused(declares || "unexpected");
+          return starting ? refused(declares || "unexpected") : { history };
         }
         return {
           history: { ...begin(false), hello: true },
@@ -151,7 +152,7 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
     }
     case "exited":
       if (state === "late" || state === "restarted") {
-        return { history: { ...history, end: "lost" } };
+        return { history: { ...history, end: ending } };
       }
       if (state === "restarting") return { history: { ...begin(false), gone: true } };
       if (starting && event["restarting"] === true) {
@@ -277,6 +278,7 @@ export function rank(options: RankOptions = {}): Model {
     { type: "unresponsive", afterMs: 1, why: null },
     { type: "exited", code: 1, signal: null },
     { type: "exited", code: 1, signal: null, restarting: true },
+    { type: "exited", code: 0, signal: null, asked: true },
   ];
   const membership = [{ type: "leave" }, { type: "stay" }];
   const restart = { type: "restart", connectMs: 1, readyMs: 1 };

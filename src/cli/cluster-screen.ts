@@ -16,6 +16,7 @@ const GLYPHS: Readonly<Record<string, string>> = {
   adopting: "◐",
   late: "✗",
   lost: "✗",
+  stopped: "○",
   restarted: "✗",
   restarting: "↻",
   joining: "◌",
@@ -28,7 +29,7 @@ const colour = (paint: Paint, state: string): (text: string) => string =>
     ? paint.green
     : ["connected", "adopting", "leaving", "joining", "restarting"].includes(state)
     ? paint.yellow
-    : state === "awaited" || state === "left"
+    : ["awaited", "stopped", "left"].includes(state)
     ? paint.dim
     : paint.red;
 

@@ -6,7 +6,7 @@ import type { InstanceId, System } from "../kernel/mod.ts";
  * group), and what is under way is listened to for the whole grace.
  */
 const SETTLED: Readonly<Record<string, readonly string[] | "anything">> = {
-  engine: ["ready", "late", "lost", "restarted", "left"],
+  engine: ["ready", "late", "lost", "stopped", "restarted", "left"],
   launcher: ["idle", "running", "bereft", "gone"],
   process: "anything",
   startup: ["formed", "failed", "stopped"],

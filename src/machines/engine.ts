@@ -37,6 +37,37 @@ const RESTART = [
   { target: "#engine.awaited", actions: "noteRestart" },
 ] as const;
 
+/** Its process ended: as it was told to, or by itself. */
+const endsIn = (phase: Phase, actions: readonly "tellTopology"[] = []) => {
+  const said = ["noteGone", ...actions, { type: "sayLost", params: { phase } }] as const;
+  return [
+    { guard: "wasToldToEnd", target: "#engine.stopped", actions: said },
+    { target: "#engine.lost", actions: said },
+  ] as const;
+};
+
+/** The next life of a rank whose launch is restarted. */
+const OVER = {
+  restart: RESTART,
+  hello: {
+    guard: "declaresRight",
+    target: "#engine.connected",
+    actions: ["noteBack", "sendInit", "sayConnected"],
+  },
+  ready: {},
+  malformed: {},
+  exited: {},
+} as const;
+
+/** Nothing that it says counts any more. */
+const FORGOTTEN = {
+  hello: {},
+  ready: {},
+  malformed: {},
+  exited: [{ guard: "wasToldToEnd", target: "#engine.stopped" }, { target: "#engine.lost" }],
+  restart: RESTART,
+} as const;
+
 /** What ends the service of a rank, also while it is asked whether it goes on. */
 const SERVING = {
   engineGone: {
@@ -54,10 +85,7 @@ const SERVING = {
     { target: "restarted", actions: ["tellTopology", "sayBroken"] },
   ],
   malformed: { actions: { type: "refuse", params: { phase: "serve" } } },
-  exited: {
-    target: "lost",
-    actions: ["noteGone", "tellTopology", { type: "sayLost", params: { phase: "serve" } }],
-  },
+  exited: endsIn("serve", ["tellTopology"]),
   // It comes on another socket than READY, and may be the later one.
   firstFrame: [{ guard: "tellsMore", actions: ["noteBlocks", "sayBlocks"] }, {}],
   leave: "leaving",
@@ -76,6 +104,7 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
     mayTakeOver: ({ context, event }) =>
       !context.strict && declaration(context, event) === null &&
       (!context.launched || context.gone),
+    wasToldToEnd: ({ event }) => (event as EngineEvent & { type: "exited" }).asked === true,
     restarts: ({ event }) => (event as EngineEvent & { type: "exited" }).restarting === true,
     isStrict: ({ context }) => context.strict,
     tellsMore: ({ context, event }) =>
@@ -207,10 +236,7 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
         malformed: { actions: { type: "refuse", params: { phase: "connect" } } },
         exited: [
           { guard: "restarts", actions: "noteGone" },
-          {
-            target: "lost",
-            actions: ["noteGone", { type: "sayLost", params: { phase: "connect" } }],
-          },
+          ...endsIn("connect"),
         ],
       },
     },
@@ -242,10 +268,7 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
         malformed: { actions: { type: "refuse", params: { phase: "load" } } },
         exited: [
           { guard: "restarts", target: "awaited", actions: ["noteGone", "sayAway"] },
-          {
-            target: "lost",
-            actions: ["noteGone", { type: "sayLost", params: { phase: "load" } }],
-          },
+          ...endsIn("load"),
         ],
       },
     },
@@ -312,23 +335,10 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
         malformed: {},
       },
     },
-    late: { on: { hello: {}, ready: {}, malformed: {}, exited: "lost", restart: RESTART } },
-    lost: {
-      on: {
-        restart: RESTART,
-        // The next life of a rank whose launch is restarted.
-        hello: {
-          guard: "declaresRight",
-          target: "connected",
-          actions: ["noteBack", "sendInit", "sayConnected"],
-        },
-        ready: {},
-        malformed: {},
-        exited: {},
-      },
-    },
-    restarted: {
-      on: { hello: {}, ready: {}, malformed: {}, exited: "lost", restart: RESTART },
-    },
+    late: { on: FORGOTTEN },
+    lost: { on: OVER },
+    /** Its process was told to end, and has. */
+    stopped: { on: OVER },
+    restarted: { on: FORGOTTEN },
   },
 });

@@ -89,6 +89,13 @@ export const process: Chart<ProcessContext, ProcessEvent> = setup({
       const { code = null, signal = null } = event as { code?: number; signal?: string };
       return context.ranks.map((r) => tell(`rank/${r}/engine`, { type: "exited", code, signal }));
     },
+    /** They were told to end. */
+    tellRanksOfStop: ({ context, event }): Output[] => {
+      const { code, signal } = event as ProcessEvent & { type: "exited" };
+      return context.ranks.map((r) =>
+        tell(`rank/${r}/engine`, { type: "exited", code, signal, asked: true })
+      );
+    },
     /** They will never say HELLO. */
     tellRanksOfNoStart: ({ context, event }): Output[] => {
       const { text } = event as ProcessEvent & { type: "spawnFailed" };
@@ -201,7 +208,7 @@ export const process: Chart<ProcessContext, ProcessEvent> = setup({
       on: {
         spawned: { actions: "terminate" },
         spawnFailed: "ended",
-        exited: { target: "ended", actions: ["noteExit", "tellRanks"] },
+        exited: { target: "ended", actions: ["noteExit", "tellRanksOfStop"] },
         keeperLost: { target: "ended", actions: "tellRanks" },
         stop: {},
         stopAnswered: {},

@@ -24,6 +24,8 @@ export type RankState =
   | "adopting"
   | "late"
   | "lost"
+  /** Its process was told to end, and has. */
+  | "stopped"
   | "restarted"
   /** All engines start anew: it was told to end. */
   | "restarting"

@@ -50,13 +50,14 @@ test("visits, taken transitions and refusals of a run are counted, always-transi
     "startup.formed",
   ]]);
   const { states } = coverageOf(charts.model("engine")!, engine);
-  assert.deepEqual([states.seen, states.all, states.missed], [3, 10, [
+  assert.deepEqual([states.seen, states.all, states.missed], [3, 11, [
     "engine.adopting",
     "engine.restarting",
     "engine.leaving",
     "engine.left",
     "engine.late",
     "engine.lost",
+    "engine.stopped",
     "engine.restarted",
   ]]);
 });

@@ -4,11 +4,11 @@ import { check, verdictText } from "../../src/checker/mod.ts";
 import { rank, type RankOptions } from "../../models/rank.ts";
 
 const cases: readonly (readonly [RankOptions, number])[] = [
-  [{}, 82],
-  [{ launched: true }, 85],
-  [{ strict: true }, 74],
-  [{ joined: true, scales: true }, 152],
-  [{ launched: true, callable: false }, 38],
+  [{}, 114],
+  [{ launched: true }, 115],
+  [{ strict: true }, 98],
+  [{ joined: true, scales: true }, 212],
+  [{ launched: true, callable: false }, 50],
 ];
 
 for (const [options, states] of cases) {

@@ -35,7 +35,7 @@ test("the final status as JSON", async () => {
   assert.equal(code, 0, err);
   const status = JSON.parse(out);
   assert.equal(status.phase, "stopped");
-  assert.deepEqual(status.ranks.map((r: { state: string }) => r.state), ["lost", "lost"]);
+  assert.deepEqual(status.ranks.map((r: { state: string }) => r.state), ["stopped", "stopped"]);
   assert.deepEqual(status.blocks, { sum: 2000, min: 1000, max: 1000 });
   assert.equal(status.failure, null);
 });

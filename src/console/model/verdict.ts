@@ -8,7 +8,7 @@ import {
 } from "../../view/mod.ts";
 
 /** Nothing is wrong with a rank that serves, comes or goes. */
-const IN_ORDER = new Set<RankStatus["state"]>(["ready", "joining", "leaving", "left"]);
+const IN_ORDER = new Set<RankStatus["state"]>(["ready", "joining", "leaving", "left", "stopped"]);
 
 /** How bad it is, for colour and for the screen reader's words. */
 export type Level = "good" | "working" | "attention" | "bad" | "unknown";

@@ -54,7 +54,15 @@ export type EngineEvent =
   /** The process of the engine itself is gone, while the one that we started still lives. */
   | { type: "engineGone"; code: null; signal: null }
   /** Its process ended; `restarting`: it will be started again. */
-  | { type: "exited"; code: number | null; signal: string | null; restarting?: boolean }
+  | {
+    type: "exited";
+    code: number | null;
+    signal: string | null;
+    /** It is started again by itself. */
+    restarting?: boolean;
+    /** It was told to end. */
+    asked?: boolean;
+  }
   /** It is about to leave the group, so its end is expected; or it stays after all. */
   | { type: "leave" }
   | { type: "stay" }
