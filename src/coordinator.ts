@@ -27,10 +27,12 @@ import { EngineCallDriver, ScalingDrawDriver } from "./drivers/scaling-engines.t
 import { KeptStores } from "./drivers/kept-stores.ts";
 import { ScalingStoreDriver } from "./drivers/scaling-store.ts";
 import { makeDirectory, storeError } from "./journal/stores/files.ts";
+import { clusterHasEnded } from "./host/ended.ts";
 import { Follower } from "./host/follower.ts";
 import { callAll, type GroupCallOptions } from "./host/group-calls.ts";
 import { Host, type HostOptions, type Logger, type RecoveryReport } from "./host/mod.ts";
 import { type Durability, type FaultPoint, type JournalStore, MemoryStore } from "./journal/mod.ts";
+import { makeRoom } from "./journal/stores/earlier.ts";
 import { FileStore } from "./journal/stores/mod.ts";
 import { type Operation, type ScaleOptions, Scaler, ScalingRefused } from "./host/scaler.ts";
 import type { Applied, KernelEvent } from "./kernel/mod.ts";
@@ -60,6 +62,11 @@ export interface CoordinatorOptions extends Omit<RunOptions, "launches"> {
   readonly launches?: readonly Launch[] | ((topology: Topology) => readonly Launch[]);
   /** A directory for the journal; a run that is found there is gone on with. In memory by default. */
   readonly journal?: string | JournalStore;
+  /**
+   * With a directory: when the run that is found there has failed or was stopped, it is kept in `earlier/` (the last eight are) and a
+   * new one begins. One that goes on is gone on with all the same. For whoever is started again by a supervisor.
+   */
+  readonly anew?: boolean;
   readonly durability?: Durability;
   /** Directory for sockets and the output of processes. Beside the journal, or temporary, by default. */
   readonly directory?: string;
@@ -98,6 +105,8 @@ export class Coordinator {
   readonly logs: string;
   /** Operations that change the size: how they stand, and those that ended. Null for a cluster that keeps its size. */
   readonly scaling: Scaler | null;
+  /** Where the run is kept now that ended in this journal's directory before: see {@link CoordinatorOptions.anew}. */
+  readonly earlier: string | null;
   readonly #host: Host<Effect, Resource>;
   readonly #follower: Follower;
   readonly #temporary: string | undefined;
@@ -110,7 +119,9 @@ export class Coordinator {
     logs: string,
     temporary: string | undefined,
     scales: boolean,
+    earlier: string | null,
   ) {
+    this.earlier = earlier;
     this.#host = host;
     this.scaling = scales ? new Scaler(host) : null;
     this.#follower = follower;
@@ -157,6 +168,9 @@ export class Coordinator {
     } catch (error) {
       throw storeError(directory, error);
     }
+    const earlier = options.anew === true && typeof options.journal === "string"
+      ? await makeRoom(resolve(options.journal), () => clusterHasEnded(options.journal as string))
+      : undefined;
     const logs = join(directory, "logs");
     const follower = new Follower();
     const bus = new BusDriver();
@@ -194,6 +208,7 @@ export class Coordinator {
       logs,
       temporary,
       options.scaling !== undefined,
+      earlier ?? null,
     );
   }
 
@@ -233,7 +248,7 @@ export class Coordinator {
         if (phase === "stopping" || phase === "stopped") {
           throw new Error(
             this.over
-              ? `run ${this.instance} was stopped before this start: begin a new one with another journal directory`
+              ? `run ${this.instance} was stopped before this start: begin a new one with another journal directory, or with the option anew`
               : "the cluster was stopped before it was ready",
           );
         }

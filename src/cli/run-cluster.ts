@@ -60,6 +60,9 @@ export async function runCluster(run: RunCluster): Promise<number> {
     throw error;
   });
   if (run.title !== undefined) say([paint.bold(run.title), ""]);
+  if (coordinator.earlier !== null) {
+    say([paint.dim(`the run of before has ended and is kept in ${coordinator.earlier}`), ""]);
+  }
   if (!coordinator.report.fresh) say([reportText(coordinator.report), ""]);
   const screen = run.json ? undefined : new ClusterScreen(out, () => coordinator.status());
   if (screen !== undefined) {
@@ -135,7 +138,7 @@ function overText(coordinator: Coordinator, journal: CoordinatorOptions["journal
   const where = typeof journal === "string" ? journal : "this journal";
   return `muster: the run in ${where} ${
     failure === null ? "was stopped" : `failed (${failure.code})`
-  } before this start, and nothing was started: give another directory, or move this one away\n`;
+  } before this start, and nothing was started: begin anew with --anew, or give another directory\n`;
 }
 
 const tokenOf = ({ token }: NonNullable<RunCluster["http"]>): string | undefined =>

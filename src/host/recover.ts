@@ -37,7 +37,7 @@ export interface Recovered {
  */
 export function recover<E extends Typed, R extends Typed>(
   kernel: Kernel<E, R>,
-  journal: OwnedJournal,
+  journal: Pick<OwnedJournal, "segments" | "snapshots">,
   views: Views,
   forks: boolean,
 ): Recovered | undefined {
@@ -92,7 +92,7 @@ export function recover<E extends Typed, R extends Typed>(
 function cachedStart<E extends Typed, R extends Typed>(
   kernel: Kernel<E, R>,
   reader: JournalReader,
-  journal: OwnedJournal,
+  journal: Pick<OwnedJournal, "snapshots">,
   views: Views,
 ): { snapshot: Snapshot; system: System } | undefined {
   const structures = JSON.stringify(structuresOf(kernel));

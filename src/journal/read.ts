@@ -215,6 +215,14 @@ const faultText = (line: Line): string =>
     ? "the line has no end although the journal goes on after it"
     : "the line is not what was written: its CRC does not match";
 
+/** A segment's header alone, or undefined when its owner died before it was complete. @throws JournalError as {@link JournalReader} does */
+export function headerOf(segment: Segment): Header | undefined {
+  const lines = scan(segment.chunks(), beginningOf(segment.name));
+  const first = lines.next();
+  lines.return(undefined); // the file is closed
+  return first.done || first.value.fault === "unterminated" ? undefined : parseHeader(first.value);
+}
+
 function parseHeader(line: Line): Header {
   let header: Header | undefined;
   try {

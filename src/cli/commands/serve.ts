@@ -15,6 +15,7 @@ import {
 
 interface Flags extends LaunchFlags {
   readonly journal?: string;
+  readonly anew?: boolean;
   readonly directory?: string;
   readonly durability?: "sync" | "os" | "memory";
   readonly strict?: boolean;
@@ -46,6 +47,10 @@ export function serveCommand(program: Command): void {
     .description("shake hands with the engines of a cluster and hold it until Ctrl-C");
   addLaunchFlags(addClusterFlags(command))
     .option("--journal <directory>", "keep the journal here, and go on with the run that is there")
+    .option(
+      "--anew",
+      "a run in --journal that has failed or was stopped is kept in its folder earlier, and a new one begins",
+    )
     .option("--directory <directory>", "for unix sockets and the output of processes")
     .addOption(
       new Option("--durability <level>", "of the journal").choices(["sync", "os", "memory"]),
@@ -110,6 +115,9 @@ export function serveCommand(program: Command): void {
     .option("--once", "stop when the cluster has formed up")
     .option("--json", "print the final status as JSON")
     .action(async (flags: Flags & Record<string, unknown>) => {
+      if (flags.anew === true && flags.journal === undefined) {
+        throw new UsageError("--anew needs --journal: without one every run is a new one");
+      }
       const { runCluster } = await import("../run-cluster.ts");
       const { joiningEngine, referenceEngines } = await import("../../testing/mod.ts");
       process.exitCode = await runCluster({
@@ -125,6 +133,7 @@ export function serveCommand(program: Command): void {
           cluster: clusterOf(flags.launch === "vllm" ? { ...flags, ...AS_HEAD_OF_VLLM } : flags),
           launches: (topology) => launchesOf(flags, topology, referenceEngines),
           ...(flags.journal === undefined ? {} : { journal: flags.journal }),
+          ...(flags.anew === undefined ? {} : { anew: flags.anew }),
           ...(flags.directory === undefined ? {} : { directory: flags.directory }),
           ...(flags.durability === undefined ? {} : { durability: flags.durability }),
           strict: flags.strict ? "upstream" : "muster",
