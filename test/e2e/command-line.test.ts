@@ -101,7 +101,7 @@ test("a run that failed or was stopped is over: its journal begins no other", as
   assert.equal(again.code, 1);
   assert.match(
     again.err,
-    /^muster: the run in \S+ failed \(\S+\) before this start, and nothing was started: give another directory/m,
+    /^muster: the run in \S+ failed \(\S+\) before this start, and nothing was started: begin anew with --anew/m,
   );
 
   const other = [...serve.slice(0, -1), `${journal}-2`];
