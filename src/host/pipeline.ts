@@ -2,14 +2,7 @@
  * From inputs to safe results: queue, step, append, write, sync. A group of inputs shares one write, and one sync serves everything
  * that was written before it began.
  */
-import {
-  asciiJson,
-  bodyOf,
-  digestOf,
-  EventTexts,
-  type OwnedJournal,
-  type Place,
-} from "../journal/mod.ts";
+import { asciiJson, digestOf, EventTexts, type OwnedJournal, type Place } from "../journal/mod.ts";
 import type {
   Applied,
   Fold,
@@ -204,7 +197,7 @@ export class Pipeline<E extends Typed, R extends Typed> {
     }
     const { seq, at } = result.input;
     const digest = digestOf(this.#fold, result.effects);
-    this.place = journal.append(bodyOf({ seq, fence: journal.fence, at, to, digest }, text));
+    this.place = journal.append({ seq, fence: journal.fence, at, to, digest }, text);
     return result;
   }
 

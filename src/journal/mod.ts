@@ -22,6 +22,7 @@ export {
   FORMAT,
   type Header,
   type JournalRecord,
+  type RecordHead,
   seal,
 } from "./record.ts";
 export {

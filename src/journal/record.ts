@@ -55,6 +55,9 @@ export interface JournalRecord extends Input {
   readonly digest: string;
 }
 
+/** A record without its event, whose text is at hand. */
+export type RecordHead = Omit<JournalRecord, "event">;
+
 /**
  * 32 hex digits for what a step led to: 16 for the state after it, 16 for its effects in order. Recovery never reads them; a check
  * compares them.
@@ -83,9 +86,9 @@ export const tailOf = (crc: number): string => `,"crc":"${hex32(crc)}"}\n`;
 /** A body as a line, with its newline. */
 export const seal = (body: string): string => body + tailOf(crc32Ascii(body));
 
-/** A record's line without its CRC: what an owned journal appends. */
+/** A record's line without its CRC. */
 export const bodyOf = (
-  { seq, fence, at, to, digest }: Omit<JournalRecord, "event">,
+  { seq, fence, at, to, digest }: RecordHead,
   /** The event's text by {@link asciiJson}. */
   eventText: string,
 ): string =>
@@ -94,7 +97,7 @@ export const bodyOf = (
   },"event":${eventText},"digest":"${digest}"`;
 
 /** A record as a line, with its newline. */
-export const encodeRecord = (record: Omit<JournalRecord, "event">, eventText: string): string =>
+export const encodeRecord = (record: RecordHead, eventText: string): string =>
   seal(bodyOf(record, eventText));
 
 /** Whether JSON writes a text as it is: printable ASCII without quotation marks and backslashes. */

@@ -2,7 +2,7 @@
 import type { Json, SavedSystem } from "../kernel/mod.ts";
 import type { Place } from "./error.ts";
 import type { Segment } from "./read.ts";
-import type { Checkpoint, Header } from "./record.ts";
+import type { Checkpoint, Header, RecordHead } from "./record.ts";
 
 /** When an input counts as safe. */
 export type Durability =
@@ -51,8 +51,12 @@ export interface OwnedJournal {
   snapshots(): Iterable<Snapshot>;
   /** Starts this owner's segment. With a checkpoint: it is the new beginning, durable and read back before older segments go. */
   begin(header: Header, checkpoint?: Checkpoint): Promise<void>;
-  /** Seals a record's body and puts it at the end. Returns where it stands. */
-  append(body: string): Place;
+  /**
+   * Puts a record at the end. Returns where it stands.
+   *
+   * @param eventText the event's text by `asciiJson`
+   */
+  append(record: RecordHead, eventText: string): Place;
   /** Hands everything appended to the operating system. @throws JournalError `journal-store`, `journal-lost` */
   write(): void;
   /** Resolves when everything written before the call is safe. @throws JournalError `journal-store`, `journal-lost` */

@@ -35,17 +35,8 @@ async function record(directory: string, run: string): Promise<void> {
     const journal = await new FileStore(directory).own();
     await journal.begin(header(run, journal.fence, seq + 1));
     seq++;
-    const { fence } = journal;
-    journal.append(
-      JSON.stringify({
-        seq,
-        at: seq,
-        fence,
-        digest: "0".repeat(16),
-        to: "a",
-        event: { type: "b" },
-      }),
-    );
+    const head = { seq, fence: journal.fence, at: seq, to: "a", digest: "0".repeat(32) };
+    journal.append(head, '{"type":"b"}');
     journal.write();
     await journal.close();
   }

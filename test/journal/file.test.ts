@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { Host } from "../../src/host/mod.ts";
-import { bodyOf, FORMAT, JournalError, JournalReader } from "../../src/journal/mod.ts";
+import { FORMAT, JournalError, JournalReader } from "../../src/journal/mod.ts";
 import { FileStore } from "../../src/journal/stores/mod.ts";
 import { type Effects, kernel } from "../kernel/fixture.ts";
 import type { Typed } from "../../src/kernel/mod.ts";
@@ -80,7 +80,8 @@ test("durability: sync waits for fdatasync, os for the write, memory for neither
     const file = join(path, "000001-000000000001.jsonl");
     const begun = statSync(file).size;
     journal.append(
-      bodyOf({ seq: 1, fence: 1, at: 1, to: "x", digest: "0".repeat(32) }, '{"type":"y"}'),
+      { seq: 1, fence: 1, at: 1, to: "x", digest: "0".repeat(32) },
+      '{"type":"y"}',
     );
     journal.write();
     await journal.commit();

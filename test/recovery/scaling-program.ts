@@ -7,7 +7,12 @@ import { join } from "node:path";
 import process from "node:process";
 import { Coordinator } from "../../src/coordinator.ts";
 import { recoveredText } from "../../src/host/mod.ts";
-import type { FaultPoint, JournalStore, OwnedJournal } from "../../src/journal/mod.ts";
+import {
+  bodyOf,
+  type FaultPoint,
+  type JournalStore,
+  type OwnedJournal,
+} from "../../src/journal/mod.ts";
 import { FileStore } from "../../src/journal/stores/mod.ts";
 import { joiningEngine, referenceEngines } from "../../src/testing/mod.ts";
 
@@ -32,9 +37,9 @@ class DeadlyStore implements JournalStore {
   async own(fault?: FaultPoint): Promise<OwnedJournal> {
     const journal = await this.#inner.own(fault);
     const append = journal.append.bind(journal);
-    journal.append = (body) => {
-      const place = append(body);
-      if (deadly !== undefined && body.includes(deadly)) {
+    journal.append = (record, eventText) => {
+      const place = append(record, eventText);
+      if (deadly !== undefined && bodyOf(record, eventText).includes(deadly)) {
         journal.write();
         process.kill(process.pid, "SIGKILL");
         for (;;); // it may take the system a moment

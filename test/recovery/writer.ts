@@ -3,7 +3,7 @@
  * tests.
  */
 import process from "node:process";
-import { bodyOf, FORMAT, JournalError, JournalReader } from "../../src/journal/mod.ts";
+import { FORMAT, JournalError, JournalReader } from "../../src/journal/mod.ts";
 import { FileStore } from "../../src/journal/stores/mod.ts";
 import { say } from "./say.ts";
 
@@ -31,7 +31,7 @@ try {
     for (let i = 0; i < group; i++) {
       seq++;
       const event = JSON.stringify({ type: "written", seq, padding: padding(seq) });
-      journal.append(bodyOf({ seq, fence: journal.fence, at: seq, to: "x", digest }, event));
+      journal.append({ seq, fence: journal.fence, at: seq, to: "x", digest }, event);
     }
     journal.write();
     await journal.commit();

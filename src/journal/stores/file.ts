@@ -11,7 +11,13 @@ import { closeSync, fdatasyncSync, mkdirSync, openSync, unlinkSync } from "node:
 import { dirname, join } from "node:path";
 import { JournalError, type Place } from "../error.ts";
 import { JournalReader, type Segment } from "../read.ts";
-import { type Checkpoint, encodeCheckpoint, encodeHeader, type Header } from "../record.ts";
+import {
+  type Checkpoint,
+  encodeCheckpoint,
+  encodeHeader,
+  type Header,
+  type RecordHead,
+} from "../record.ts";
 import type { Durability, FaultPoint, JournalStore, OwnedJournal, Snapshot } from "../store.ts";
 import {
   fileSegment,
@@ -144,9 +150,9 @@ class OwnedFiles implements OwnedJournal {
     });
   }
 
-  append(body: string): Place {
+  append(record: RecordHead, eventText: string): Place {
     const place = { file: this.#segment, line: ++this.#line, offset: this.#offset };
-    const length = this.#lines.put(body);
+    const length = this.#lines.put(record, eventText);
     this.#offset += length;
     this.bytes += length;
     return place;

@@ -1,7 +1,14 @@
 /** A journal in memory, for tests and for runs that nobody needs to remember. */
 import { JournalError, type Place } from "../error.ts";
 import type { Segment } from "../read.ts";
-import { type Checkpoint, encodeCheckpoint, encodeHeader, type Header, seal } from "../record.ts";
+import {
+  type Checkpoint,
+  encodeCheckpoint,
+  encodeHeader,
+  encodeRecord,
+  type Header,
+  type RecordHead,
+} from "../record.ts";
 import type { FaultPoint, JournalStore, OwnedJournal, Snapshot } from "../store.ts";
 import { segmentName } from "./names.ts";
 
@@ -101,9 +108,9 @@ export class MemoryStore implements JournalStore {
           fault("journal.compact.after");
         }
       },
-      append: (body: string): Place => {
+      append: (record: RecordHead, eventText: string): Place => {
         const place = { file: current!.name, line: ++lines, offset: current!.text.length };
-        current!.text += seal(body);
+        current!.text += encodeRecord(record, eventText);
         return place;
       },
       write: () => {
