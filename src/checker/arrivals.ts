@@ -8,103 +8,137 @@
  * before sa, that state is known by the time at which sa is left, so that it need not be looked up again. In a breadth-first search sb
  * is left before sa if it was seen before, or if b comes before a. This leaves out look-ups, not states: the same states are found,
  * in the same order, by the same steps.
+ *
+ * What is known of a state stays true when components, groups or parts come up later: they are absent in s, sa and sb, and what is
+ * absent offers no step.
  */
-import { type Batch, UNIT_BITS, unitOf } from "./batch.ts";
-import { type Expander, READS } from "./expander.ts";
+import type { Bundle, Expander } from "./expander.ts";
 import { NARROW } from "./layout.ts";
 import type { StateTable } from "./state-table.ts";
+import { READS } from "./successor-lists.ts";
+import { UNIT_BITS, unitOf, UNITS, type Wave } from "./wave.ts";
 
 const FIRST = 1 << 8;
+/** The bits of an arrival or a mark that stand for units. */
+const BY_UNIT = -1 << UNIT_BITS;
+/** The groups beyond are in several bundles, of which none speaks for all. */
+const SINGLE = ~(1 << UNITS - 1 + UNIT_BITS);
 
 export class Arrivals {
+  /** A ring, one number a state: the unit by which it came, with a bit for each unit whose steps are known unless they disturb that one. */
+  marks: Int32Array = new Int32Array(FIRST);
   /**
-   * A ring of records, one a state: the unit by which it came, with a bit for each unit whose steps are known unless they disturb that one;
-   * then for each bundle where its list is, if that is known.
+   * A ring of records, one a state, for states of more than two words: where the list of successors is that it came by; then for each
+   * bundle where its list is, if that is known.
    */
-  records: Int32Array = new Int32Array(0);
-  #stride = 1;
-  #slots = FIRST;
-  /** States before this one have no record. */
-  #since = 0;
-  #bundlesOf: Expander["bundles"] | undefined;
+  #lists: Int32Array = new Int32Array(0);
+  #bundles: readonly Bundle[] | undefined;
 
   get bytes(): number {
-    return this.records.byteLength;
+    return this.marks.byteLength + this.#lists.byteLength;
   }
 
-  /** Where a state's record is in {@link records}; -1 if there is none. */
-  of(index: number, { bundles }: Expander): number {
-    return index < this.#since || bundles !== this.#bundlesOf
-      ? -1
-      : (index & (this.#slots - 1)) * this.#stride;
+  /** The records about lists, as long as they are lists of the present bundles. */
+  listsFor({ bundles }: Expander): Int32Array | undefined {
+    return bundles === this.#bundles ? this.#lists : undefined;
   }
 
   /**
    * Notes the states that were added last.
    *
    * @param table has the states, the new ones from `first` on.
-   * @param left the state that is being left, which has this index.
+   * @param wave what was gathered; the new states' marks begin at `from`.
+   * @param index the state that is being left.
    * @param fresh the units by which it has successors that were not seen before.
    */
   note(
     expander: Expander,
     table: StateTable,
     first: number,
-    { marks, count, offsets, bundles: asked }: Batch,
-    left: Int32Array,
+    wave: Wave,
+    from: number,
     index: number,
+    state: number,
     fresh: number,
   ): void {
-    const { bundles, edges } = expander;
-    const { pool, base } = table;
-    if (bundles !== this.#bundlesOf) this.#begin(expander, first);
-    while (first + count - index > this.#slots) this.#grow(index, first);
-    const { records } = this;
-    const stride = this.#stride;
-    const words = left.length;
-    for (let i = 0; i < count; i++) {
-      const mark = marks[i]!;
-      const unit = unitOf(mark);
-      const before = (1 << unit) - 1;
-      let at = ((first + i) & (this.#slots - 1)) * stride;
-      records[at++] = ((before | ~fresh) << UNIT_BITS) & (~mark >>> UNIT_BITS << UNIT_BITS) | unit;
-      const state = (first + i - base) * words;
-      // A narrow state's list is looked up in less time.
-      for (let g = 0; g < this.#stride - 1; g++) {
-        let list = asked === bundles ? offsets[g]! : 0;
+    const { count } = table;
+    while (count - index > this.marks.length) this.#grow(index, first);
+    if (table.words !== NARROW) {
+      this.#noteWide(expander, table, first, wave, from, index, state, fresh);
+      return;
+    }
+    const { marks } = this;
+    const ring = marks.length - 1;
+    for (let i = first; i < count; i++) {
+      const mark = wave.marks[from + i - first]!;
+      marks[i & ring] = arrival(mark, fresh, ~mark);
+    }
+  }
+
+  #noteWide(
+    { bundles, bundleOf, lists: { edges } }: Expander,
+    { count, pool, base, words }: StateTable,
+    first: number,
+    wave: Wave,
+    from: number,
+    index: number,
+    state: number,
+    fresh: number,
+  ): void {
+    const { marks } = this;
+    const ring = marks.length - 1;
+    const stride = 1 + bundles.length;
+    if (bundles !== this.#bundles) {
+      this.#bundles = bundles;
+      this.#lists = new Int32Array(marks.length * stride);
+    }
+    // Lists of other bundles than the present ones may have been written over.
+    const asked = wave.bundles === bundles;
+    const lists = this.#lists;
+    const old = (index - base) * words;
+    for (let i = first; i < count; i++) {
+      const mark = wave.marks[from + i - first]!;
+      const now = (i - base) * words;
+      const record = (i & ring) * stride;
+      let untouched = ~mark;
+      for (let g = 0; g < bundles.length; g++) {
+        let list = asked ? wave.lists[state * bundles.length + g]! : 0;
         if (list !== 0 && (mark & bundles[g]!.units) !== 0) {
-          const reads = list + READS;
           for (let k = 0; k < words; k++) {
-            if (((pool[state + k]! ^ left[k]!) & edges[reads + k]!) !== 0) list = 0;
+            if (((pool[now + k]! ^ pool[old + k]!) & edges[list + READS + k]!) !== 0) {
+              list = 0;
+              break;
+            }
           }
         }
-        records[at++] = list;
+        if (list !== 0) untouched |= bundles[g]!.units & SINGLE;
+        lists[record + 1 + g] = list;
       }
+      const origin = bundleOf[unitOf(mark)]!;
+      lists[record] = asked && origin >= 0 ? wave.lists[state * bundles.length + origin]! : 0;
+      marks[i & ring] = arrival(mark, fresh, untouched);
     }
   }
 
-  /** Forgets all. */
-  clear(): void {
-    this.#bundlesOf = undefined;
-  }
-
-  #begin({ bundles, layout }: Expander, first: number): void {
-    this.#bundlesOf = bundles;
-    this.#stride = layout.words === NARROW ? 1 : 1 + bundles.length;
-    this.#since = first;
-    this.records = new Int32Array(this.#slots * this.#stride);
-  }
-
-  /** Twice as many slots; the records of the states from `from` to `to` move to theirs. */
+  /** Twice as many places; the records of the states from `from` to `to` move to theirs. */
   #grow(from: number, to: number): void {
-    const old = this.records;
-    const mask = this.#slots - 1;
-    this.#slots *= 2;
-    const stride = this.#stride;
-    this.records = new Int32Array(this.#slots * stride);
-    for (let i = Math.max(from, this.#since); i < to; i++) {
-      const at = (i & mask) * stride;
-      this.records.set(old.subarray(at, at + stride), (i & (this.#slots - 1)) * stride);
-    }
+    const moved = (old: Int32Array, stride: number): Int32Array => {
+      const slots = old.length / stride;
+      const now = new Int32Array(2 * old.length);
+      for (let i = from; i < to; i++) {
+        const at = (i & (slots - 1)) * stride;
+        now.set(old.subarray(at, at + stride), (i & (2 * slots - 1)) * stride);
+      }
+      return now;
+    };
+    if (this.#bundles !== undefined) this.#lists = moved(this.#lists, 1 + this.#bundles.length);
+    this.marks = moved(this.marks, 1);
   }
+}
+
+/** What is known of a state that was reached by a step of this mark, which leaves these units' steps as they were. */
+function arrival(mark: number, fresh: number, untouched: number): number {
+  const unit = unitOf(mark);
+  const before = (1 << unit) - 1;
+  return (before | ~fresh) << UNIT_BITS & untouched & BY_UNIT | unit;
 }

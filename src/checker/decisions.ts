@@ -48,7 +48,7 @@ export class Decisions {
       trail.add(column);
       at = this.#branch(at, values[column] ?? 0);
     }
-    return -at;
+    return 0 - at;
   }
 
   /**

@@ -5,22 +5,17 @@
  * by what it read ({@link KnownPart}). Neighbouring groups of parts are bundled, and the bundles' joined answers are remembered again
  * in packed form, so that a state costs a few look-ups however many processes there are.
  */
-import { type Batch, UNIT_BITS, UNITS } from "./batch.ts";
-import { Layout, NARROW } from "./layout.ts";
-import { ANSWER, doubled, KnownPart, type KnownPredicate, ModelTooWideError } from "./memory.ts";
+import { type Field, Layout } from "./layout.ts";
+import { ANSWER, KnownPart, type KnownPredicate } from "./memory.ts";
 import { PackedDecisions } from "./packed-decisions.ts";
 import { Cursor, type Part, type Space } from "./space.ts";
+import { SuccessorLists } from "./successor-lists.ts";
+import { UNIT_BITS, UNITS } from "./wave.ts";
 
-/** In {@link Expander.edges}, a list of successors starts with three counts; then come ones where the components are that it depends on. */
-export const READS = 3;
-/** A successor starts with these, and then says what it adds to each word. */
-export const EDGE = 2;
 /** Bundles are joined while their joined answers are likely to be fewer than this. */
-const JOINED = 1 << 9;
+const JOINED = 1 << 11;
 /** A bundle that has more answers after all is taken apart again. */
 const TOO_MANY = 1 << 11;
-/** Numbers of remembered bundle answers after which they are forgotten. */
-const ARENA = 1 << 25;
 
 /** Neighbouring groups, looked up together. */
 export interface Bundle {
@@ -31,30 +26,23 @@ export interface Bundle {
   groups: number[];
   /** The units of its groups, as bits of a mark. */
   units: number;
-  /** Where the successors of a state are in {@link Expander.edges}. */
-  lists: PackedDecisions;
+  /** Where the successors of a state are among the {@link Expander.lists}. */
+  decisions: PackedDecisions;
+  /** Each list, and where the answers of the parts are that it was made of. */
+  known: { readonly start: number; readonly found: readonly number[] }[];
 }
 
 export class Expander {
   readonly space: Space;
   readonly cursor: Cursor = new Cursor();
   layout: Layout;
-  /**
-   * Lists of successors. At a list's offset: how many, how many steps changed nothing, how many are no faults; ones where the
-   * components are that it depends on; then for each successor its action, its mark, and what it adds to each word.
-   *
-   * A mark has the successor's unit (its group, by number) in its low bits, and above them a bit for each unit that may have read what
-   * the successor changes: the others offer the same after it as before.
-   */
-  edges: Int32Array = new Int32Array(1 << 12);
-  /** Words of {@link edges} a successor. */
-  stride: number;
-  /** Where the successors of a list begin. */
-  header: number;
-  bundles: Bundle[] = [];
+  lists: SuccessorLists;
+  /** Another array whenever what was remembered of some bundle became void. */
+  bundles: readonly Bundle[] = [];
+  /** The bundle of each unit; -1 when several have to do with it. */
+  readonly bundleOf: Int32Array = new Int32Array(UNITS);
   /** Whether a value came up for which the layout has no room, or a group that belongs to no bundle. */
   outgrown = false;
-  #end = 1;
   #structure = 0;
   #known = new Map<Part, KnownPart>();
   /** Groups that were joined with others, in vain. */
@@ -65,8 +53,7 @@ export class Expander {
   constructor(space: Space) {
     this.space = space;
     this.layout = new Layout(space.columns);
-    this.stride = EDGE + this.layout.words;
-    this.header = READS + this.layout.words;
+    this.lists = new SuccessorLists(this.layout);
   }
 
   /** The initial state, packed in the present layout. */
@@ -87,143 +74,83 @@ export class Expander {
   /**
    * Makes room for every value and group that is known now.
    *
-   * @returns the columns that were given room, or undefined when everything was laid out anew: packed states have to be repacked.
+   * @param anew whether to lay everything out anew in any case.
+   * @returns where columns were given room, or undefined when everything was laid out anew: packed states have to be repacked.
    */
-  relayout(): ReadonlySet<number> | undefined {
+  relayout(anew: boolean): readonly Field[] | undefined {
     this.outgrown = false;
-    const { sizes } = this.space.columns;
-    const grown = new Set<number>();
-    const fits = sizes.every((size, column) => {
+    const placed: Field[] = [];
+    const fits = !anew && this.space.columns.sizes.every((size, column) => {
       if (this.layout.holds(column, size)) return true;
-      grown.add(column);
-      return this.layout.place(column, size);
+      const before = this.layout.fieldsOf(column).length;
+      if (!this.layout.place(column, size)) return false;
+      placed.push(...this.layout.fieldsOf(column).slice(before));
+      return true;
     });
-    if (!fits) this.#layAnew();
-    else this.#renew(grown);
-    return fits ? grown : undefined;
+    if (!fits) {
+      this.#layAnew();
+      return undefined;
+    }
+    // All states that were seen have zeros there, so that what is known of them stays true.
+    for (const { parts, decisions, known } of this.bundles) {
+      const read = placed.filter((f) => parts.some((p) => p.decisions.columns.has(f.column)));
+      if (read.length === 0) continue;
+      decisions.guard(read);
+      const mask = this.layout.mask(read.map((f) => f.column));
+      for (const { start } of known) this.lists.depend(start, mask);
+    }
+    this.#renew();
+    return placed;
   }
 
   /** Bytes that remembered successors take. */
   get bytes(): number {
-    let bytes = this.edges.byteLength;
-    for (const { lists } of this.bundles) bytes += lists.bytes;
+    let bytes = this.lists.bytes;
+    for (const { decisions } of this.bundles) bytes += decisions.bytes;
     for (const known of this.#known.values()) bytes += known.bytes;
     return bytes;
   }
 
   /**
-   * Collects the successors of a state, except those of which {@link Arrivals} knows that they were seen before.
-   *
-   * @param record where in `records` is what is known of the state; -1: nothing.
-   * @returns false when it has to be tried again; see {@link join}.
-   */
-  gather(state: Int32Array, records: Int32Array, record: number, batch: Batch): boolean {
-    batch.clear();
-    const { bundles, stride } = this;
-    const words = stride - EDGE;
-    const narrow = words === NARROW;
-    const inherits = record >= 0 && !narrow;
-    const a = state[0]!;
-    const b = state[1]!;
-    const arrival = record < 0 ? 0 : records[record]!;
-    batch.bundles = bundles;
-    if (batch.offsets.length < bundles.length) batch.offsets = new Int32Array(bundles.length);
-    const { offsets } = batch;
-    const disturbs = 1 << (arrival + UNIT_BITS); // shifts count modulo 32, so this is the arrival's unit
-    let count = 0;
-    let ordinal = 0;
-    for (let g = 0; g < bundles.length; g++) {
-      let offset = inherits ? records[record + 1 + g]! : 0;
-      if (offset === 0) {
-        const { lists } = bundles[g]!;
-        offset = narrow ? lists.findNarrow(a, b) : lists.find(state, 0);
-      }
-      if (offset === 0) {
-        offset = this.join(bundles[g]!, state);
-        if (offset < 0) return false;
-      }
-      offsets[g] = offset;
-      const { edges, header } = this;
-      const own = edges[offset]!;
-      batch.stutters += edges[offset + 1]!;
-      batch.steady += edges[offset + 2]!;
-      batch.reserve(count + own);
-      const { words: to, marks, ordinals } = batch;
-      let from = offset + header;
-      for (let e = 0; e < own; e++, from += stride, ordinal++) {
-        const mark = edges[from + 1]!;
-        if ((arrival >>> (mark + UNIT_BITS) & 1) === 1 && (mark & disturbs) === 0) continue;
-        if (narrow) {
-          to[2 * count] = a + edges[from + EDGE]!;
-          to[2 * count + 1] = b + edges[from + EDGE + 1]!;
-        } else {
-          for (let k = 0, at = count * words; k < words; k++) {
-            to[at + k] = state[k]! + edges[from + EDGE + k]!;
-          }
-        }
-        marks[count] = mark;
-        ordinals[count++] = ordinal;
-      }
-    }
-    batch.count = count;
-    batch.generated = ordinal;
-    return true;
-  }
-
-  /** The offset of a bundle's successors of this state, or -1 when all bundles have to be asked again: see {@link join}. */
-  successors(bundle: Bundle, state: Int32Array): number {
-    return bundle.lists.find(state, 0) || this.join(bundle, state);
-  }
-
-  /**
-   * Joins what is known of a bundle's parts. As {@link successors}, for a state that the bundle has not met.
+   * Where a bundle's successors are of a state that it has not met: joins what is known of its parts.
    *
    * @returns -1 when what was remembered of this or other bundles became void on the way. If {@link outgrown} says so, the layout has
    * to be made anew first.
    */
-  join(bundle: Bundle, state: Int32Array): number {
+  join(bundle: Bundle, pool: Int32Array, at: number): number {
     if (this.outgrown) return -1;
-    if (this.#end > ARENA) return this.#again();
+    if (this.lists.full) return this.#again();
     const { space, cursor } = this;
-    this.place(state, 0);
-    const answers: number[] = [];
-    const trail = new Set<number>();
-    let fits = true;
-    const read = new Set<number>();
-    for (const known of bundle.parts) {
-      let answer = known.find(space, cursor.values, trail);
+    const { parts, decisions } = bundle;
+    this.place(pool, at);
+    const found: number[] = [];
+    const reads = new Set<number>();
+    for (const known of parts) {
+      let answer = known.find(space, cursor.values, reads);
       if (answer === 0) {
         const groups = space.groups.length;
-        const before = new Set(known.decisions.columns);
         answer = known.ask(space, cursor);
-        for (const column of cursor.reads) {
-          trail.add(column);
-          if (!before.has(column)) read.add(column);
-        }
-        fits &&= space.groups.length === groups && this.#holds(known, answer);
+        for (const column of cursor.reads) reads.add(column);
+        if (space.groups.length !== groups || !this.#holds(known, answer)) this.outgrown = true;
+        this.#note(known, cursor.reads);
       }
-      answers.push(answer);
+      found.push(answer);
     }
-    if (!fits) {
-      this.outgrown = true;
-      return -1;
-    }
-    if (read.size > 0) {
-      // What may disturb whom has changed: marks are void where these columns matter.
-      this.#renew(read);
-      return -1;
-    }
-    if (bundle.lists.count > TOO_MANY && bundle.last > bundle.first) return this.#takeApart(bundle);
-    const start = this.#write(bundle, answers, trail);
-    return bundle.lists.learn(state, 0, trail, start) ? start : this.#again();
+    if (this.outgrown) return -1;
+    if (this.#structure !== space.structure) return this.#renew();
+    if (decisions.count > TOO_MANY && bundle.last > bundle.first) return this.#takeApart(bundle);
+    const start = this.lists.write(parts, found, reads, this.#readers);
+    if (!decisions.learn(pool, at, reads, start)) return this.#again();
+    bundle.known.push({ start, found });
+    return start;
   }
 
   /** Joins neighbouring bundles of which few different answers are known. Groups that came up later get bundles of their own. */
   rebundle(): void {
     const spans: [number, number][] = [];
     let size = Infinity;
-    for (const { first, last, lists } of this.bundles) {
-      const own = this.#apart.has(first) ? Infinity : Math.max(1, lists.count);
+    for (const { first, last, decisions } of this.bundles) {
+      const own = this.#apart.has(first) ? Infinity : Math.max(1, decisions.count);
       if (size * own <= JOINED) {
         spans.at(-1)![1] = last;
         size *= own;
@@ -253,9 +180,7 @@ export class Expander {
 
   #layAnew(): void {
     this.layout = new Layout(this.space.columns);
-    this.stride = EDGE + this.layout.words;
-    this.header = READS + this.layout.words;
-    this.#bundle(this.bundles.map((b) => [b.first, b.last]));
+    this.#again();
   }
 
   /** Forgets the joined answers, because something has changed that they depend on. */
@@ -287,7 +212,7 @@ export class Expander {
   }
 
   #bundle(spans: readonly (readonly [number, number])[]): void {
-    this.#end = 1;
+    this.lists = new SuccessorLists(this.layout);
     const all = [...spans];
     for (let g = (spans.at(-1)?.[1] ?? -1) + 1; g < this.space.groups.length; g++) all.push([g, g]);
     this.bundles = all.map(([first, last]) => this.#newBundle(first, last));
@@ -298,28 +223,27 @@ export class Expander {
   #respan(spans: readonly (readonly [number, number])[]): void {
     const old = new Map(this.bundles.map((b) => [`${b.first} ${b.last}`, b]));
     this.bundles = spans.map(([first, last]) => {
-      const same = old.get(`${first} ${last}`);
-      return same === undefined ? this.#newBundle(first, last) : { ...same };
+      return old.get(`${first} ${last}`) ?? this.#newBundle(first, last);
     });
     this.#index();
   }
 
-  /** Forgets the joined answers that have to do with some columns, and those that looked for components of which there are more now. */
-  #renew(columns: ReadonlySet<number>): void {
+  /** Forgets the joined answers of bundles that have more parts now, or that looked for components of which there are more now. */
+  #renew(): number {
     const more = this.#structure !== this.space.structure;
     const stale = ({ parts, first, last }: Bundle): boolean => {
       let count = 0;
       for (let g = first; g <= last; g++) count += this.space.groups[g]!.parts.length;
-      return count !== parts.length ||
-        parts.some(({ open, decisions }) => open && more || meet(columns, decisions.columns));
+      return count !== parts.length || parts.some(({ open }) => open && more);
     };
-    // New objects also where nothing changed: whoever remembers the old ones must not take them for these.
-    this.bundles = this.bundles.map((b) => stale(b) ? this.#newBundle(b.first, b.last) : { ...b });
+    const all = this.bundles.map((b) => stale(b) ? this.#newBundle(b.first, b.last) : b);
     const { length } = this.space.groups;
-    for (let g = this.bundles.at(-1)!.last + 1; g < length; g++) {
-      this.bundles.push(this.#newBundle(g, g));
+    for (let g = all.at(-1)!.last + 1; g < length; g++) all.push(this.#newBundle(g, g));
+    if (all.length > this.bundles.length || all.some((b, g) => b !== this.bundles[g])) {
+      this.bundles = all;
     }
     this.#index();
+    return -1;
   }
 
   #newBundle(first: number, last: number): Bundle {
@@ -332,18 +256,33 @@ export class Expander {
       }
     }
     const units = parts.reduce((bits, { unit }) => bits | 1 << (unit + UNIT_BITS), 0);
-    return { first, last, parts, groups, units, lists: new PackedDecisions(this.layout) };
+    const decisions = new PackedDecisions(this.layout);
+    return { first, last, parts, groups, units, decisions, known: [] };
   }
 
   #index(): void {
     this.#structure = this.space.structure;
     this.#readers = [];
-    for (const { parts } of this.bundles) {
+    this.bundleOf.fill(-1);
+    for (const [g, { parts }] of this.bundles.entries()) {
       for (const { unit, decisions } of parts) {
+        this.bundleOf[unit] = unit === UNITS - 1 ? -1 : g;
         for (const c of decisions.columns) {
           this.#readers[c] = (this.#readers[c] ?? 0) | 1 << (unit + UNIT_BITS);
         }
       }
+    }
+  }
+
+  /** Notes what a part has read. Successors that change it may disturb the part's unit: those that are known are marked so. */
+  #note({ unit }: KnownPart, reads: readonly number[]): void {
+    const bit = 1 << (unit + UNIT_BITS);
+    const fresh = reads.filter((column) => ((this.#readers[column] ?? 0) & bit) === 0);
+    if (fresh.length === 0) return;
+    for (const column of fresh) this.#readers[column] = (this.#readers[column] ?? 0) | bit;
+    for (const { parts, known } of this.bundles) {
+      if (!parts.some(({ changes }) => fresh.some((column) => changes.has(column)))) continue;
+      for (const { start, found } of known) this.lists.mark(start, parts, found, this.#readers);
     }
   }
 
@@ -366,51 +305,4 @@ export class Expander {
     }
     return true;
   }
-
-  /** Writes the joined list of a bundle's successors in packed form. */
-  #write(bundle: Bundle, found: readonly number[], trail: Iterable<number>): number {
-    const { layout, stride, header } = this;
-    const start = this.#end;
-    let to = start + header;
-    let count = 0;
-    let stutters = 0;
-    let steady = 0;
-    for (let p = 0; p < found.length; p++) {
-      const { answers, unit } = bundle.parts[p]!;
-      const answer = found[p]!;
-      const own = answers[answer + ANSWER.count]!;
-      count += own;
-      stutters += answers[answer + ANSWER.stutters]!;
-      steady += answers[answer + ANSWER.steady]!;
-      while (to + own * stride > this.edges.length) this.edges = doubled(this.edges);
-      const { edges } = this;
-      let at = answer + ANSWER.successors;
-      for (let i = 0; i < own; i++, to += stride) {
-        edges.fill(0, to, to + stride);
-        edges[to] = answers[at++]!;
-        let mark = unit;
-        for (let n = answers[at++]!; n > 0; n--, at += 3) {
-          const column = answers[at]!;
-          mark |= this.#readers[column] ?? 0;
-          layout.change(column, answers[at + 1]!, answers[at + 2]!, edges, to + EDGE);
-        }
-        edges[to + 1] = mark;
-      }
-    }
-    if (count > 0xffff) {
-      throw new ModelTooWideError(`model ${this.space.name}: a state with ${count} successors`);
-    }
-    while (start + header > this.edges.length) this.edges = doubled(this.edges);
-    this.edges[start] = count;
-    this.edges[start + 1] = stutters;
-    this.edges[start + 2] = steady;
-    this.edges.set(layout.mask(trail), start + READS);
-    this.#end = to;
-    return start;
-  }
-}
-
-function meet(some: ReadonlySet<number>, others: ReadonlySet<number>): boolean {
-  for (const one of some) if (others.has(one)) return true;
-  return false;
 }

@@ -4,8 +4,8 @@
  * Two states with one fingerprint are taken for one, so that the second, and what only it leads to, is not looked at. {@link collisions}
  * says how many to expect.
  */
-import { type Batch, unitOf } from "./batch.ts";
 import { StateTable } from "./state-table.ts";
+import { unitOf, type Wave } from "./wave.ts";
 
 /** The table is let become this full. */
 const FULL = 0.75;
@@ -20,7 +20,8 @@ export class FingerprintTable extends StateTable {
   readonly #half = new Int32Array(1);
 
   constructor(words: number) {
-    super(words, undefined, false);
+    super(words);
+    this.slots = new Int32Array(0);
     this.#keys = new Int32Array(4 * this.parent.length);
     this.#keyMask = 2 * this.parent.length - 1;
   }
@@ -42,8 +43,8 @@ export class FingerprintTable extends StateTable {
     throw new Error("states are not kept: they cannot be found by what they are");
   }
 
-  override touch(batch: Batch): void {
-    const { words, hashes, count } = batch;
+  override touch(wave: Wave): void {
+    const { words, hashes, count } = wave;
     let warm = 0;
     for (let i = 0; i < count; i++) {
       const first = hashes[i] = this.#fingerprint(words, i * this.words);
@@ -52,12 +53,12 @@ export class FingerprintTable extends StateTable {
     this.warm = warm;
   }
 
-  override sift(batch: Batch): number {
-    const { words, marks, ordinals, count } = batch;
+  override sift(wave: Wave, from: number, to: number): number {
+    const { words, marks, ordinals } = wave;
     const width = this.words;
-    let left = 0;
+    let left = from;
     let units = 0;
-    for (let i = 0; i < count; i++) {
+    for (let i = from; i < to; i++) {
       const slot = this.#slot(this.#fingerprint(words, i * width), this.#half[0]!);
       if (this.#keys[2 * slot] !== 0 || this.#keys[2 * slot + 1] !== 0) continue;
       units |= 1 << unitOf(marks[i]!);
@@ -65,22 +66,21 @@ export class FingerprintTable extends StateTable {
       marks[left] = marks[i]!;
       ordinals[left++] = ordinals[i]!;
     }
-    batch.count = left;
+    wave.left = left;
     return units;
   }
 
-  override settle(batch: Batch, parent: number): void {
-    const { words, marks, ordinals, count } = batch;
-    this.#reserve(count, parent);
-    let added = 0;
-    for (let i = 0; i < count; i++) {
+  override settle(wave: Wave, from: number, parent: number): void {
+    const { words, marks, ordinals, left } = wave;
+    this.#reserve(left - from, parent);
+    let added = from;
+    for (let i = from; i < left; i++) {
       const first = this.#fingerprint(words, i * this.words);
       const slot = this.#slot(first, this.#half[0]!);
       if (this.#keys[2 * slot] !== 0 || this.#keys[2 * slot + 1] !== 0) continue;
       this.#put(slot, first, words, i * this.words, parent, ordinals[i]!);
       marks[added++] = marks[i]!;
     }
-    batch.count = added;
   }
 
   /** The first half; the second one is put aside in {@link #half}. They are never both 0. */

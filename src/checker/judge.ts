@@ -1,6 +1,6 @@
 /** Judges states by the claims that are still open. */
 import type { Expander } from "./expander.ts";
-import { type Layout, NARROW } from "./layout.ts";
+import { type Field, type Layout, NARROW } from "./layout.ts";
 import { KnownPredicate } from "./memory.ts";
 import { PackedDecisions } from "./packed-decisions.ts";
 import type { Predicate } from "./space.ts";
@@ -69,12 +69,16 @@ export class Question {
   /**
    * States are packed in another way, or new components have come.
    *
-   * @param grown the columns to which that matters, if not to all.
+   * @param placed where columns were given room, if all else is packed as before.
    */
-  refit({ layout }: Expander, grown?: ReadonlySet<number>): void {
-    const { columns } = this.#known.decisions;
-    if (grown !== undefined && !this.#known.open && ![...grown].some((c) => columns.has(c))) return;
-    this.#answers = new PackedDecisions(layout);
+  refit({ layout }: Expander, placed?: readonly Field[]): void {
+    const { decisions: { columns }, open } = this.#known;
+    if (placed === undefined || open) this.#answers = new PackedDecisions(layout);
+    else {
+      const read = placed.filter((field) => columns.has(field.column));
+      if (read.length === 0) return;
+      this.#answers.guard(read);
+    }
     this.#mask = layout.mask(columns);
   }
 }

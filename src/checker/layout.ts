@@ -53,6 +53,11 @@ export class Layout {
     });
   }
 
+  /** Whether the digits of some column are in several places. */
+  get scattered(): boolean {
+    return this.#fields.some((fields) => fields.length > 1);
+  }
+
   /** Whether the column has room for so many values. */
   holds(column: number, size: number): boolean {
     return bitsFor(size) <= (this.#bits[column] ?? 0);

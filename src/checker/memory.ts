@@ -14,6 +14,8 @@ export class KnownPart {
   /** Parts that are told apart when the search asks what depends on what. */
   readonly unit: number;
   readonly decisions: Decisions = new Decisions();
+  /** Every column that a successor was ever seen to change. */
+  readonly changes: Set<number> = new Set();
   /**
    * How many successors, how many steps that changed nothing, how many that are no faults; then for each successor its action, the number
    * of changes, and column, value before and value after of each.
@@ -55,6 +57,7 @@ export class KnownPart {
         space.columns.admit(column, value);
         successors.push(column, cursor.before(column), value);
         successors[at]!++;
+        this.changes.add(column);
       }
       if (successors[at] === 0) {
         successors.length -= 2;
@@ -79,9 +82,9 @@ export class KnownPart {
     return start;
   }
 
+  /** Lists that were made of old answers may still be looked at: answers are only ever added. */
   #forget(structure: number): void {
     this.decisions.clear();
-    this.#end = 1;
     this.#structure = structure;
   }
 }

@@ -1,164 +1,90 @@
-/**
- * All states that were seen, for states of up to 64 bits: the keys lie in the hash table itself, so that meeting a known state
- * again costs one access to memory.
- */
-import { type Batch, unitOf } from "./batch.ts";
+/** A {@link StateTable} for states of two words, each of which is kept in a variable instead of a loop. */
+import { NARROW } from "./layout.ts";
 import { StateTable } from "./state-table.ts";
+import { unitOf, type Wave } from "./wave.ts";
 
 export class NarrowTable extends StateTable {
-  /** The two words of each state. Both are 0 where a slot is free; the state that is all zeros has a place of its own. */
-  #keys: Int32Array;
-  #keyMask: number;
-  #zero = false;
-  #indexed = false;
-
   constructor(capacity?: number) {
-    super(2, capacity, false);
-    this.#keys = new Int32Array(4 * this.parent.length);
-    this.#keyMask = 2 * this.parent.length - 1;
+    super(NARROW, capacity);
   }
 
-  override get bytes(): number {
-    return super.bytes + this.#keys.byteLength;
-  }
-
-  override touch(batch: Batch): void {
-    const { words, hashes, count } = batch;
-    const keys = this.#keys;
-    const mask = this.#keyMask;
+  override touch(wave: Wave): void {
+    const { slots, mask } = this;
+    const { words, hashes, count } = wave;
     let warm = 0;
     for (let i = 0; i < count; i++) {
       const hash = hashes[i] = hashOf(words[2 * i]!, words[2 * i + 1]!);
-      warm ^= keys[2 * (hash & mask)]!;
+      warm ^= slots[hash & mask]!;
     }
     this.warm = warm;
   }
 
-  override sift(batch: Batch): number {
-    const { words, marks, ordinals, hashes, count } = batch;
-    const keys = this.#keys;
-    const mask = this.#keyMask;
-    let left = 0;
+  override sift(wave: Wave, from: number, to: number): number {
+    const { words, marks, ordinals, hashes } = wave;
+    const { slots, mask, indexBits, pool } = this;
+    let left = from;
     let units = 0;
-    for (let i = 0; i < count; i++) {
+    for (let i = from; i < to; i++) {
       const a = words[2 * i]!;
       const b = words[2 * i + 1]!;
-      let slot = hashes[i]! & mask;
-      let x = keys[2 * slot]!;
-      let y = keys[2 * slot + 1]!;
-      while ((x !== a || y !== b) && (x | y) !== 0) {
-        slot = (slot + 1) & mask;
-        x = keys[2 * slot]!;
-        y = keys[2 * slot + 1]!;
+      const hash = hashes[i]!;
+      let slot = hash & mask;
+      let entry = slots[slot]!;
+      while (entry !== 0) {
+        if (((entry ^ hash) & ~indexBits) === 0) {
+          const at = 2 * (entry & indexBits) - 2;
+          if (pool[at] === a && pool[at + 1] === b) break;
+        }
+        slot = slot + 1 & mask;
+        entry = slots[slot]!;
       }
-      if ((x | y) !== 0 || (this.#zero && (a | b) === 0)) continue;
+      if (entry !== 0) continue;
       const mark = marks[i]!;
       units |= 1 << unitOf(mark);
       words[2 * left] = a;
       words[2 * left + 1] = b;
-      hashes[left] = hashes[i]!;
+      hashes[left] = hash;
       marks[left] = mark;
       ordinals[left++] = ordinals[i]!;
     }
-    batch.count = left;
+    wave.left = left;
     return units;
   }
 
-  override settle(batch: Batch, from: number): void {
-    const { words, marks, ordinals, hashes, count } = batch;
-    if (this.count + count > this.parent.length) this.grow();
-    const keys = this.#keys;
-    const mask = this.#keyMask;
-    const { pool, parent, ordinal } = this;
+  override settle(wave: Wave, from: number, by: number): void {
+    const { words, marks, ordinals, hashes, left } = wave;
+    this.reserve(left - from);
+    const { slots, mask, indexBits, pool, parent, ordinal } = this;
     const first = this.count;
     let index = first;
-    for (let i = 0; i < count; i++) {
+    for (let i = from; i < left; i++) {
       const a = words[2 * i]!;
       const b = words[2 * i + 1]!;
-      let slot = hashes[i]! & mask;
-      let x = keys[2 * slot]!;
-      let y = keys[2 * slot + 1]!;
-      while ((x !== a || y !== b) && (x | y) !== 0) {
-        slot = (slot + 1) & mask;
-        x = keys[2 * slot]!;
-        y = keys[2 * slot + 1]!;
+      const hash = hashes[i]!;
+      let slot = hash & mask;
+      let entry = slots[slot]!;
+      while (entry !== 0) {
+        if (((entry ^ hash) & ~indexBits) === 0) {
+          const at = 2 * (entry & indexBits) - 2;
+          if (pool[at] === a && pool[at + 1] === b) break;
+        }
+        slot = slot + 1 & mask;
+        entry = slots[slot]!;
       }
-      if ((x | y) !== 0) continue;
-      if ((a | b) === 0) {
-        if (this.#zero) continue;
-        this.#zero = true;
-      }
-      keys[2 * slot] = a;
-      keys[2 * slot + 1] = b;
+      if (entry !== 0) continue;
+      slots[slot] = hash & ~indexBits | index + 1;
       pool[2 * index] = a;
       pool[2 * index + 1] = b;
-      parent[index] = from;
+      parent[index] = by;
       ordinal[index] = ordinals[i]!;
-      marks[index - first] = marks[i]!;
+      marks[from + index - first] = marks[i]!;
       index++;
     }
-    batch.count = index - first;
     this.count = index;
-    this.#indexed &&= index === first;
   }
 
-  override add(state: Int32Array, parent: number, ordinal: number): number {
-    const a = state[0]!;
-    const b = state[1]!;
-    if (this.#has(a, b)) return this.find(state);
-    if (this.count === this.parent.length) this.grow();
-    const index = this.count++;
-    this.pool[2 * index] = a;
-    this.pool[2 * index + 1] = b;
-    this.parent[index] = parent;
-    this.ordinal[index] = ordinal;
-    this.#enter(a, b);
-    this.#indexed = false;
-    return ~index;
-  }
-
-  override find(state: Int32Array): number {
-    if (!this.#indexed) {
-      this.index();
-      this.#indexed = true;
-    }
-    return super.find(state);
-  }
-
-  protected override grow(): void {
-    super.grow();
-    const old = this.#keys;
-    this.#keys = new Int32Array(4 * this.parent.length);
-    this.#keyMask = 2 * this.parent.length - 1;
-    // In the order of the old slots, so that the new ones are written from front to back, a few places at a time.
-    for (let at = 0; at < old.length; at += 2) {
-      if ((old[at]! | old[at + 1]!) !== 0) this.#enter(old[at]!, old[at + 1]!);
-    }
-  }
-
-  #has(a: number, b: number): boolean {
-    if ((a | b) === 0) return this.#zero;
-    const keys = this.#keys;
-    const mask = this.#keyMask;
-    for (let slot = hashOf(a, b) & mask;; slot = (slot + 1) & mask) {
-      const x = keys[2 * slot]!;
-      const y = keys[2 * slot + 1]!;
-      if ((x | y) === 0) return false;
-      if (x === a && y === b) return true;
-    }
-  }
-
-  #enter(a: number, b: number): void {
-    if ((a | b) === 0) {
-      this.#zero = true;
-      return;
-    }
-    const keys = this.#keys;
-    const mask = this.#keyMask;
-    let slot = hashOf(a, b) & mask;
-    while ((keys[2 * slot]! | keys[2 * slot + 1]!) !== 0) slot = (slot + 1) & mask;
-    keys[2 * slot] = a;
-    keys[2 * slot + 1] = b;
+  protected override hash(words: Int32Array, at: number): number {
+    return hashOf(words[at]!, words[at + 1]!);
   }
 }
 

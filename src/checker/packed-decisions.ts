@@ -4,7 +4,7 @@
  * The tree lies in one array. A node says where its component (or a part of it: components with many values are asked for digit by
  * digit) sits in a packed state, and then has one place for each of its values: another node, an answer, or nothing.
  */
-import { type Layout, NARROW } from "./layout.ts";
+import { type Field, type Layout, NARROW } from "./layout.ts";
 
 const FIRST = 1 << 8;
 /** In front of a node's branches: word, shift, and ones as wide as the digit. */
@@ -13,8 +13,11 @@ const NODE = 3;
 const DIGIT = 6;
 /** Numbers of tree after which it is forgotten. */
 const FULL = 1 << 24;
-/** Places for answers about narrow states. */
-const PLACES = 1 << 13;
+/** Places for the answers given last about narrow states: at first, and at most. */
+const PLACES = 1 << 6;
+const MOST_PLACES = 1 << 15;
+/** Numbers a place: two words, the answer, and one that keeps a place within a cache line. */
+const PLACE = 4;
 
 export class PackedDecisions {
   /** How many answers are known. */
@@ -25,12 +28,15 @@ export class PackedDecisions {
   /** Offset 0 is no node. */
   #tree: Int32Array = new Int32Array(FIRST);
   #end = 1;
+  /** Fields that are asked for first; see {@link guard}. */
+  readonly #guards: Field[] = [];
 
   /**
    * For states of two words, the answers that were given last, by what matters of the words: two words and the answer, each at a place
-   * of its own. One look instead of a walk.
+   * of its own. One look instead of a walk. There are more places when looks often fail.
    */
   #recent: Int32Array;
+  #failed = 0;
   /** Ones where the components are that any answer depends on. */
   #first = 0;
   #second = 0;
@@ -38,7 +44,7 @@ export class PackedDecisions {
 
   constructor(layout: Layout) {
     this.#layout = layout;
-    this.#recent = new Int32Array(layout.words === NARROW ? 3 * PLACES : 0);
+    this.#recent = new Int32Array(layout.words === NARROW ? PLACE * PLACES : 0);
   }
 
   /** Bytes that the tree takes. */
@@ -51,14 +57,22 @@ export class PackedDecisions {
     const recent = this.#recent;
     const x = a & this.#first;
     const y = b & this.#second;
-    let h = Math.imul(x ^ 0x9e3779b9, 0x85ebca6b);
-    h = Math.imul(h ^ h >>> 15 ^ y, 0xc2b2ae35);
-    const at = 3 * ((h ^ h >>> 15) & (PLACES - 1));
-    const known = recent[at + 2]!;
-    if (known !== 0 && recent[at] === x && recent[at + 1] === y) return known;
+    const at = place(x, y) & recent.length - PLACE;
+    return recent[at] === x && recent[at + 1] === y && recent[at + 2] !== 0
+      ? recent[at + 2]!
+      : this.#walk(a, b, x, y);
+  }
+
+  #walk(a: number, b: number, x: number, y: number): number {
+    if (++this.#failed > this.#recent.length && this.#recent.length < PLACE * MOST_PLACES) {
+      this.#recent = new Int32Array(2 * this.#recent.length);
+      this.#failed = 0;
+    }
     this.#state[0] = a;
     this.#state[1] = b;
     const answer = this.find(this.#state, 0);
+    const recent = this.#recent;
+    const at = place(x, y) & recent.length - PLACE;
     recent[at] = x;
     recent[at + 1] = y;
     recent[at + 2] = answer;
@@ -72,7 +86,7 @@ export class PackedDecisions {
     while (at > 0) {
       at = tree[at + NODE + (words[from + tree[at]!]! >>> tree[at + 1]! & tree[at + 2]!)]!;
     }
-    return -at;
+    return 0 - at;
   }
 
   /**
@@ -86,20 +100,25 @@ export class PackedDecisions {
     // Where the reference is to be written that leads on from here; 0 for the root.
     let branch = 0;
     let at = this.#root;
-    for (const column of columns) {
-      this.#depend(column);
-      for (const { word, shift: first, bits } of this.#layout.fieldsOf(column)) {
-        for (let shift = first; shift < first + bits; shift += DIGIT) {
-          const ones = (1 << Math.min(first + bits - shift, DIGIT)) - 1;
-          if (at === 0) {
-            at = this.#node(word, shift, ones);
-            this.#lead(branch, at);
-          } else if (at < 0 || this.#tree[at] !== word || this.#tree[at + 1] !== shift) {
-            return false;
-          }
-          branch = at + NODE + (words[from + word]! >>> shift & ones);
-          at = this.#tree[branch]!;
+    const ask = (field: Field): boolean => {
+      for (const { word, shift, ones } of digits(field)) {
+        if (at === 0) {
+          at = this.#node(word, shift, ones);
+          this.#lead(branch, at);
+        } else if (at < 0 || this.#tree[at] !== word || this.#tree[at + 1] !== shift) {
+          return false;
         }
+        branch = at + NODE + (words[from + word]! >>> shift & ones);
+        at = this.#tree[branch]!;
+      }
+      return true;
+    };
+    if (!this.#guards.every(ask)) return false;
+    for (const column of columns) {
+      for (const field of this.#layout.fieldsOf(column)) {
+        if (this.#guards.includes(field)) continue;
+        if (this.#depend(field)) this.#recent.fill(0);
+        if (!ask(field)) return false;
       }
     }
     if (at > 0 || (at < 0 && at !== -answer)) return false;
@@ -108,15 +127,30 @@ export class PackedDecisions {
     return true;
   }
 
-  #depend(column: number): void {
-    if (this.#recent.length === 0) return;
-    for (const { word, shift, ones } of this.#layout.fieldsOf(column)) {
-      const mask = ones << shift;
-      if (((word === 0 ? this.#first : this.#second) & mask) !== 0) continue;
-      if (word === 0) this.#first |= mask;
-      else this.#second |= mask;
-      this.#recent.fill(0);
+  /**
+   * Columns on which answers may depend were given these places. All states that were seen have zeros there; so they are asked for
+   * first, and what is known is known for zeros.
+   */
+  guard(fields: readonly Field[]): void {
+    for (const field of fields) {
+      this.#guards.unshift(field);
+      this.#depend(field);
+      for (const { word, shift, ones } of digits(field).reverse()) {
+        const node = this.#node(word, shift, ones);
+        this.#tree[node + NODE] = this.#root;
+        this.#root = node;
+      }
     }
+  }
+
+  /** Notes that answers depend on what is there. Whether that is new. */
+  #depend({ word, shift, ones }: Field): boolean {
+    if (this.#recent.length === 0) return false;
+    const mask = ones << shift;
+    if (((word === 0 ? this.#first : this.#second) & mask) === mask) return false;
+    if (word === 0) this.#first |= mask;
+    else this.#second |= mask;
+    return true;
   }
 
   #lead(branch: number, to: number): void {
@@ -140,9 +174,25 @@ export class PackedDecisions {
 
   #forget(): void {
     this.#tree = new Int32Array(FIRST);
+    this.#guards.length = 0;
     this.#root = 0;
     this.#end = 1;
     this.count = 0;
     this.#recent.fill(0);
   }
+}
+
+/** A field in pieces of which a node can have all values. */
+function digits({ word, shift, bits }: Field): { word: number; shift: number; ones: number }[] {
+  const pieces = [];
+  for (let at = shift; at < shift + bits; at += DIGIT) {
+    pieces.push({ word, shift: at, ones: (1 << Math.min(shift + bits - at, DIGIT)) - 1 });
+  }
+  return pieces;
+}
+
+function place(x: number, y: number): number {
+  const h = Math.imul(x ^ 0x9e3779b9, 0x85ebca6b);
+  const mixed = Math.imul(h ^ h >>> 15 ^ y, 0xc2b2ae35);
+  return mixed ^ mixed >>> 15;
 }

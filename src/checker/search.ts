@@ -1,18 +1,20 @@
 /** Exhaustive search: breadth-first (shortest counterexamples) or depth-first, within bounds, over exactly stored states. */
 import { Arrivals } from "./arrivals.ts";
-import { Batch } from "./batch.ts";
-import { EDGE, Expander } from "./expander.ts";
+import { Expander } from "./expander.ts";
+import { gather } from "./gather.ts";
 import { type Claim, Question, Quiet } from "./judge.ts";
 import { FingerprintTable } from "./fingerprint-table.ts";
 import { NARROW } from "./layout.ts";
 import { NarrowTable } from "./narrow-table.ts";
 import type { Predicate, Space } from "./space.ts";
 import { StateTable } from "./state-table.ts";
+import { EDGE } from "./successor-lists.ts";
+import { STATE, Wave } from "./wave.ts";
 
+/** Fewer states than these are packed anew without much ado. */
+const FEW = 1 << 17;
 /** So many states are looked ahead, so that memory is waited for once for all of them. */
-const AHEAD = 16;
-
-const NOTHING = new Int32Array(0);
+const AHEAD = 64;
 
 export interface SearchOptions {
   readonly order?: "breadth-first" | "depth-first";
@@ -50,12 +52,9 @@ export interface Finding {
   readonly state: number;
 }
 
-/** Tables for orbits are asked for single states in between, which narrow tables do slowly. */
 function tableFor(words: number, options: SearchOptions, capacity?: number): StateTable {
   if (options.fingerprints === true) return new FingerprintTable(words);
-  return words === NARROW && options.orbit === undefined
-    ? new NarrowTable(capacity)
-    : new StateTable(words, capacity);
+  return words === NARROW ? new NarrowTable(capacity) : new StateTable(words, capacity);
 }
 
 /** Where states are kept by fingerprint only, a new layout cannot be given to those that were left: the search has to begin again. */
@@ -88,9 +87,9 @@ export class Search {
   #depths: Uint16Array | undefined;
   #levelEnd = 1;
   #state: Int32Array;
-  /** Batches that were gathered ahead, from {@link #gathered} on; state i has the batch i modulo their number. */
-  #batches: Batch[];
-  #gathered = 0;
+  /** What was gathered ahead, and the state with which it begins. */
+  #wave: Wave;
+  #first = 0;
   readonly #ahead: number;
   readonly #arrivals: Arrivals | undefined;
   #stop = false;
@@ -107,7 +106,7 @@ export class Search {
     this.#watch();
     const { within, rest, order, orbit, plain } = options;
     this.#ahead = order === "depth-first" || within !== undefined ? 1 : AHEAD;
-    this.#batches = batches(this.#ahead, words);
+    this.#wave = new Wave(words, this.#ahead);
     if (within !== undefined) this.#within = new Question(within, this.expander.layout);
     if (rest !== undefined) this.#rest = new Question(rest, this.expander.layout);
     if (order === "depth-first") this.#depths = new Uint16Array(1 << 12);
@@ -154,7 +153,7 @@ export class Search {
         continue;
       }
       if (next === rebundleAt) {
-        this.expander.rebundle();
+        this.#tidy();
         rebundleAt *= 8;
       }
       const first = this.table.count;
@@ -198,23 +197,24 @@ export class Search {
     const { expander, table } = this;
     const { words } = table;
     const state = table.pool.slice(index * words, (index + 1) * words);
-    const batch = this.#batches[0]!;
-    while (!expander.gather(state, NOTHING, -1, batch)) {
+    const wave = this.#wave;
+    while (gather(expander, state, 0, 1, undefined, 0, wave) === 0) {
       if (expander.outgrown) throw new Error("a finished search met a value that it does not know");
     }
+    const { edges, header, stride } = expander.lists;
     // The visitor may ask for the edges of other states.
-    const lists = batch.offsets.slice(0, expander.bundles.length);
-    const { edges } = expander;
+    const lists = expander.bundles.map(({ decisions }) => decisions.find(state, 0));
     const target = new Int32Array(words);
     let ordinal = 0;
-    for (const offset of lists) {
-      for (
-        let e = edges[offset]!, at = offset + expander.header;
-        e > 0;
-        e--, at += expander.stride
-      ) {
-        for (let k = 0; k < words; k++) target[k] = state[k]! + edges[at + EDGE + k]!;
-        visit(edges[at]!, table.find(target), ordinal++);
+    for (const list of lists) {
+      const count = edges[list]!;
+      const places: number[] = [];
+      for (let e = 0, at = list + header; e < count; e++, at += stride) {
+        places[edges[at + EDGE.ordinal]!] = at;
+      }
+      for (const at of places) {
+        for (let k = 0; k < words; k++) target[k] = state[k]! + edges[at + EDGE.adds + k]!;
+        visit(edges[at + EDGE.action]!, table.find(target), ordinal++);
       }
     }
   }
@@ -237,57 +237,56 @@ export class Search {
   // ---- one state -----------------------------------------------------------------------------------------------
 
   #expand(index: number): void {
-    const batch = this.#gather(index);
-    if (batch === undefined) return;
-    const { expander, table } = this;
-    const state = this.#load(index);
-    this.generated += batch.generated;
-    this.stutters += batch.stutters;
-    if (this.#options.orbit !== undefined) this.#meetOrbits(index, batch, this.#options.orbit);
-    else {
-      const first = table.count;
-      const fresh = table.sift(batch);
+    const k = this.#gather(index);
+    if (k < 0) return;
+    const wave = this.#wave;
+    const { table } = this;
+    const about = STATE.size * k;
+    this.generated += wave.states[about + STATE.generated]!;
+    this.stutters += wave.states[about + STATE.stutters]!;
+    const from = wave.begin(k);
+    const to = wave.states[about]!;
+    if (this.#options.orbit !== undefined) this.#meetOrbits(index, from, to, this.#options.orbit);
+    else if (from < to) {
+      const fresh = table.sift(wave, from, to);
       if (fresh !== 0) {
-        table.settle(batch, index);
-        this.#arrivals?.note(expander, table, first, batch, state, index, fresh);
+        const first = table.count;
+        table.settle(wave, from, index);
+        this.#arrivals?.note(this.expander, table, first, wave, from, index, k, fresh);
         if (this.#watched.length > 0) {
+          const state = this.#load(index);
           for (let i = first; i < table.count && !this.#stop; i++) this.#judge(i, state);
         }
       }
     }
-    if (batch.steady === 0 && this.#rest !== undefined && !this.#failed.has("rest")) {
-      if (!this.#rest.holds(expander, state, 0)) this.#violated("rest", index);
+    if (
+      wave.states[about + STATE.steady] === 0 && this.#rest !== undefined &&
+      !this.#failed.has("rest")
+    ) {
+      if (!this.#rest.holds(this.expander, this.#load(index), 0)) this.#violated("rest", index);
     }
   }
 
-  /** The successors of a state; undefined when it is not to be left. */
-  #gather(index: number): Batch | undefined {
-    const batches = this.#batches;
-    if (this.#ahead > 1 && index < this.#gathered) return batches[index % this.#ahead];
+  /** Sees to it that the successors of a state are gathered: which state of the wave it is, or -1 when it is not to be left. */
+  #gather(index: number): number {
+    const wave = this.#wave;
+    if (this.#ahead > 1 && index - this.#first < wave.size) return index - this.#first;
     if (this.#within?.holds(this.expander, this.#load(index), 0) === false) {
       this.stoppedBy ??= "within";
       this.frontier++;
-      return undefined;
+      return -1;
     }
     const end = this.#ahead === 1 ? index + 1 : Math.min(index + this.#ahead, this.#levelEnd);
-    let known = index;
-    while (known < end && this.#gatherOne(known, batches[known % this.#ahead]!)) known++;
-    if (known === index) {
+    this.#first = index;
+    const { pool, base, words } = this.table;
+    const at = (index - base) * words;
+    if (gather(this.expander, pool, at, end - index, this.#arrivals, index, wave) === 0) {
       if (this.expander.outgrown) this.#relayout();
       return this.#gather(index);
     }
-    this.#gathered = known;
     // All at once, so that the processor waits for many places in memory at the same time.
-    for (let i = index; i < known; i++) this.table.touch(batches[i % this.#ahead]!);
-    return batches[index % this.#ahead];
-  }
-
-  #gatherOne(index: number, batch: Batch): boolean {
-    const { expander } = this;
-    const state = this.#load(index);
-    return this.#arrivals === undefined
-      ? expander.gather(state, NOTHING, -1, batch)
-      : expander.gather(state, this.#arrivals.records, this.#arrivals.of(index, expander), batch);
+    this.table.touch(wave);
+    return 0;
   }
 
   /** Copies a state out of the table. Valid until the next call. */
@@ -302,15 +301,18 @@ export class Search {
 
   #meetOrbits(
     parent: number,
-    { count, words, ordinals }: Batch,
+    from: number,
+    to: number,
     isNew: NonNullable<SearchOptions["orbit"]>,
   ): void {
     const { table } = this;
-    for (let i = 0; i < count; i++) {
+    const { words, ordinals } = this.#wave;
+    const state = this.#load(parent);
+    for (let i = from; i < to; i++) {
       const next = words.slice(i * table.words, (i + 1) * table.words);
       if (table.find(next) >= 0) continue;
       if (!isNew(this.#valuesOf(next), this.space.columns.count)) continue;
-      this.#judge(~table.add(next, parent, ordinals[i]!), this.#state);
+      this.#judge(~table.add(next, parent, ordinals[i]!), state);
     }
   }
 
@@ -357,25 +359,30 @@ export class Search {
     this.#quiet.reset(this.#watched);
   }
 
-  #relayout(): void {
+  /** Now that more is known: fewer bundles, and values in one place, while there are few states to be packed anew. */
+  #tidy(): void {
+    this.expander.rebundle();
+    const few = this.table.count < FEW && this.#options.fingerprints !== true;
+    if (few && this.expander.layout.scattered) this.#relayout(true);
+  }
+
+  #relayout(anew = false): void {
     const { expander } = this;
     const old = expander.layout;
-    const grown = expander.relayout();
+    const placed = expander.relayout(anew);
     for (const question of [...this.#watched, this.#within, this.#rest]) {
-      question?.refit(expander, grown);
+      question?.refit(expander, placed);
     }
     this.#quiet.reset(this.#watched);
-    this.#gathered = 0;
-    // Groups and components may have come that earlier states could not know of.
-    this.#arrivals?.clear();
-    if (grown !== undefined) return;
+    this.#wave.size = 0;
+    if (placed !== undefined) return;
     if (this.#options.fingerprints === true) throw new LayoutOutgrown();
     const values = new Int32Array(this.space.columns.count);
     const { pool, parent, ordinal, count, words } = this.table;
     const now = expander.layout.words;
     this.table = tableFor(now, this.#options, parent.length);
     this.#state = new Int32Array(now);
-    this.#batches = batches(this.#ahead, now);
+    this.#wave = new Wave(now, this.#ahead);
     for (let i = 0; i < count; i++) {
       old.unpack(pool, i * words, values);
       expander.layout.pack(values, this.#state);
@@ -398,6 +405,3 @@ export class Search {
     this.#depths![index] = depth;
   }
 }
-
-const batches = (count: number, words: number): Batch[] =>
-  Array.from({ length: count }, () => new Batch(words));

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { Checking } from "../../src/checker/check.ts";
 import { defineModel, type Model, ModelError } from "../../src/checker/mod.ts";
 import { agreement } from "../../models/agreement.ts";
+import { formation } from "../../models/formation.ts";
 import { scaling } from "../../models/scaling.ts";
 import { startup } from "../../models/startup.ts";
 import { twoPhaseCommit } from "../../models/two-phase-commit.ts";
@@ -30,6 +31,7 @@ const cases: readonly (readonly [string, Model])[] = [
   ["agreement", agreement({ ranks: 4 })],
   ["start-up of remote engines", startup({ engines: 2 })],
   ["start-up of launched engines", startup({ engines: 2, launched: true })],
+  ["formation, whose components come up late", formation()],
   ["waves", waves({ engines: 2 })],
   ["scaling up with a crash", scaling({ target: 3, crashes: 1, timeouts: 0 })],
   ["scaling down with a crash", scaling({ target: 1, crashes: 1, timeouts: 0 })],
