@@ -159,7 +159,12 @@ function atDesk(
     case "ended": {
       if (event["chart"] !== "operation") return history;
       const end = event["output"] as unknown as OperationOutput;
-      return owe({ ...history, end }, answer(operation, end.outcome));
+      const left = end.outcome === "completed" ? between(target, oldSize) : [];
+      return owe(
+        { ...history, end },
+        answer(operation, end.outcome),
+        ...left.map((r): Telling => [`rank/${r}/engine`, { type: "dismissed" }]),
+      );
     }
     default:
       return history;
@@ -187,7 +192,9 @@ function atOperation(
         .map((r): Telling => [`rank/${r}/topology`, { type: "abort", operation }]),
     );
   const stopped = (h: OperationHistory): OperationHistory =>
-    abort(h, h.commit ? "settling" : "aborting");
+    h.commit
+      ? owe(abort(h, "settling"), ["operations", { type: "operationSettling" }])
+      : abort(h, "aborting");
   switch (event.type.replace(/^xstate\.after\.(\w+).*/, "$1")) {
     // What crosses with an abort is too late.
     case "rankGreeting":

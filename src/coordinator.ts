@@ -174,6 +174,7 @@ export class Coordinator {
     const logs = join(directory, "logs");
     const follower = new Follower();
     const bus = new BusDriver();
+    const handshake = new HandshakeDriver();
     const processes = new ProcessDriver({ logs });
     const host = await Host.open<Effect, Resource>({
       kernel: clusterKernel(),
@@ -183,12 +184,12 @@ export class Coordinator {
         })
         : options.journal ?? new MemoryStore(),
       drivers: [
-        new HandshakeDriver(),
+        handshake,
         bus,
         new EngineCallDriver(bus),
         new ScalingStoreDriver({ stores: new KeptStores(() => processes.keeper()) }),
         new ScalingDrawDriver(),
-        new ScaleUpSocketDriver(),
+        new ScaleUpSocketDriver(handshake),
         new DpCoordinatorDriver(),
         processes,
         new PortsDriver(),
@@ -409,7 +410,11 @@ export class Coordinator {
   #readyRanks(): number[] {
     const status = this.status();
     assertServes(status);
-    return status.ranks.filter((r) => r.state === "ready").map((r) => r.rank);
+    // Behind an external or hybrid load balancer the engines of others are on buses of others.
+    const { mode } = this.topology;
+    const ownOnly = mode === "external" || mode === "hybrid";
+    return status.ranks.filter((r) => r.state === "ready" && (r.local || !ownOnly))
+      .map((r) => r.rank);
   }
 
   async #shut(stopping: boolean): Promise<void> {

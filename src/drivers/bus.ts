@@ -160,6 +160,7 @@ export class BusDriver implements Driver<never, BusSocket | Heartbeat>, EngineCa
           port.input(`rank/${rank}/engine`, {
             type: "firstFrame",
             blocks: facts?.numGpuBlocks ?? null,
+            ...(facts?.coordStorePort == null ? {} : { storePort: facts.coordStorePort }),
           });
         },
         onStats: (rank, stats) => see({ type: "engine-stats", rank, stats }),

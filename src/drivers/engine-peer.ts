@@ -89,7 +89,7 @@ export class EnginePeerDriver implements Driver<EngineEffect, never> {
         ]);
       }
       case "engine.ready": {
-        const { contact, local, headless, blocks, hash } = effect;
+        const { contact, local, headless, blocks, hash, storePort, redundant } = effect;
         say(`READY to ${this.#options.handshakes[contact]}`);
         return void this.#contact(contact).send([
           encodeEngineHandshake({
@@ -98,6 +98,8 @@ export class EnginePeerDriver implements Driver<EngineEffect, never> {
             headless,
             ...(blocks === undefined ? {} : { numGpuBlocks: blocks, dpStatsAddress: null }),
             ...(hash === undefined ? {} : { parallelConfigHash: hash }),
+            ...(storePort === undefined ? {} : { coordStorePort: storePort }),
+            ...(redundant === undefined ? {} : { numRedundantExperts: redundant }),
           }),
         ]);
       }
@@ -152,7 +154,9 @@ export class EnginePeerDriver implements Driver<EngineEffect, never> {
   #initOf(payload: Uint8Array): Decoded<Init> {
     if (this.#options.joining !== true) return decodeInit(payload);
     const wrapped = decodeScaleUpInit(payload);
-    return wrapped.ok ? { ok: true, value: wrapped.value.engineMetadata } : decodeInit(payload);
+    if (!wrapped.ok) return decodeInit(payload);
+    const { engineMetadata, numRedundantExperts } = wrapped.value;
+    return { ok: true, value: { ...engineMetadata, numRedundantExperts } };
   }
 
   async #join(addresses: EngineAddresses, config: ParallelConfig): Promise<void> {

@@ -1,7 +1,12 @@
-/** The ROUTER of rank 0 that greets new ranks while an operation runs (wire spec, 7.6). */
+/**
+ * The ROUTER of rank 0 that greets new ranks while an operation runs (wire spec, 7.6). Where the start-up's handshake has that address and
+ * keeps it, new ranks are greeted there.
+ */
 import type { ScaleUpReply, ScaleUpSocket, SendScaleUpInit } from "../machines/effects/scaling.ts";
-import type { Init, ScaleUpInit, WireRank } from "../protocol/mod.ts";
+import type { KernelEvent } from "../kernel/mod.ts";
+import type { EngineHandshake, Init, ScaleUpInit, WireRank } from "../protocol/mod.ts";
 import type { Driver, DriverPort, Holding, Order } from "./driver.ts";
+import type { HandshakeGuest, HandshakeHost } from "./handshake.ts";
 import { bindHandshakeRouter, type HandshakeRouter } from "./zmq/handshake-router.ts";
 
 interface Open {
@@ -14,8 +19,13 @@ export class ScaleUpSocketDriver implements Driver<SendScaleUpInit, ScaleUpSocke
   readonly name = "scale-up-socket";
   readonly effects = ["scaleUp.init"] as const;
   readonly resources = ["socket.scaleUp"] as const;
+  readonly #host: HandshakeHost | undefined;
   #port: DriverPort | undefined;
   #open = new Map<string, Open>();
+
+  constructor(host?: HandshakeHost) {
+    this.#host = host;
+  }
 
   start(port: DriverPort): void {
     this.#port = port;
@@ -30,7 +40,7 @@ export class ScaleUpSocketDriver implements Driver<SendScaleUpInit, ScaleUpSocke
     if (this.#open.has(holder)) return;
     const open: Open = { init: initOf(resource.reply), router: undefined, closed: false };
     this.#open.set(holder, open);
-    void this.#bind(holder, resource.bind, open);
+    void this.#bind(holder, resource, open);
   }
 
   release({ holder }: Holding<ScaleUpSocket>): void {
@@ -50,30 +60,23 @@ export class ScaleUpSocketDriver implements Driver<SendScaleUpInit, ScaleUpSocke
     return Promise.resolve();
   }
 
-  async #bind(holder: string, address: string, open: Open): Promise<void> {
+  async #bind(holder: string, { bind, ranks }: ScaleUpSocket, open: Open): Promise<void> {
     const port = this.#port!;
+    const guest: HandshakeGuest = {
+      expects: (rank) => ranks[0] <= rank && rank <= ranks[1],
+      onMessage: (rank, message) => port.input(holder, said(rank, message)),
+      onMalformed: (rank, refusal) =>
+        port.input(holder, { type: "malformed", rank, reason: refusal.text }),
+    };
     try {
-      const router = await bindHandshakeRouter({
-        address,
-        // Which ranks are awaited is the machine's matter; it refuses the others by name.
-        expects: () => true,
-        onMessage: (rank, message) =>
-          port.input(
-            holder,
-            message.type === "unknown-status"
-              ? { type: "malformed", rank, reason: `there is no status ${message.status}` }
-              : {
-                type: message.type,
-                rank,
-                local: message.local,
-                headless: message.headless,
-                ...(message.type === "ready" ? { hash: message.parallelConfigHash ?? null } : {}),
-              },
-          ),
-        onMalformed: (rank, refusal) =>
-          port.input(holder, { type: "malformed", rank, reason: refusal.text }),
-        onStrangers: (strangers) => port.input(holder, { type: "strangers", ...strangers }),
-      });
+      const router = await this.#host?.receive(bind, guest) ??
+        await bindHandshakeRouter({
+          ...guest,
+          address: bind,
+          // Which ranks are awaited is the machine's matter; it refuses the others by name.
+          expects: () => true,
+          onStrangers: (strangers) => port.input(holder, { type: "strangers", ...strangers }),
+        });
       if (open.closed) return router.close();
       open.router = router;
       port.input(holder, { type: "listening", endpoint: router.endpoint });
@@ -82,6 +85,17 @@ export class ScaleUpSocketDriver implements Driver<SendScaleUpInit, ScaleUpSocke
     }
   }
 }
+
+/** A message as its machine takes it. */
+const said = (rank: WireRank, message: EngineHandshake): KernelEvent => {
+  if (message.type === "unknown-status") {
+    return { type: "malformed", rank, reason: `there is no status ${message.status}` };
+  }
+  const { type, local, headless } = message;
+  if (type === "hello") return { type, rank, local, headless };
+  const { parallelConfigHash: hash = null, numGpuBlocks: blocks } = message;
+  return { type, rank, local, headless, hash, ...(blocks == null ? {} : { blocks }) };
+};
 
 /** What a HELLO is answered with, in the form that the engines' release knows. */
 function initOf(

@@ -73,13 +73,19 @@ function sentenceOf(record: OperationRecord): string {
     ? ""
     : ` Restart the engines of ranks ${enginesToRestart.join(", ")}.`;
   const waits = waitingFor.length === 0 ? "" : ` It waits for ranks ${waitingFor.join(", ")}.`;
+  const silent = record.silentEngines.length === 0 ? "" : ` ${silentText(record.silentEngines)}`;
   const settle = doubts.map((d) => ` Rank ${d.rank} would learn it from ${d.settledBy}.`).join("");
   return phase === "inDoubt"
     ? `Nobody can say whether the cluster serves in ${
       ranks(target)
-    }.${why}${waits}${settle}${restart}`
-    : `Scaling to ${ranks(target)} failed.${why}${restart}`;
+    }.${why}${waits}${silent}${settle}${restart}`
+    : `Scaling to ${ranks(target)} failed.${why}${silent}${restart}`;
 }
+
+const silentText = (silent: readonly number[]): string =>
+  silent.length === 1
+    ? `The engine of rank ${silent[0]} does not answer at all: look at it first.`
+    : `The engines of ranks ${silent.join(", ")} do not answer at all: look at them first.`;
 
 /** An operation as its caller holds it. */
 export class Operation {
@@ -140,6 +146,7 @@ const unaccepted = (operation: string, target: number, size: number): OperationR
   epoch: null,
   participants: [],
   waitingFor: [],
+  silentEngines: [],
   firstError: null,
   laterErrors: [],
   doubts: [],
@@ -187,7 +194,8 @@ export class Scaler {
    * @throws ScalingRefused with the reason, or with the operation that runs
    */
   async scale(target: number, options: ScaleOptions = {}): Promise<Operation> {
-    const { signal, deadlineMs = DEADLINE_MS, operation = randomUUID(), retire } = options;
+    const { signal, deadlineMs = DEADLINE_MS, retire } = options;
+    const operation = options.operation ?? randomUUID();
     signal?.throwIfAborted();
     const step = await this.#host.submit("operations", {
       type: "scaleAsked",
@@ -195,6 +203,7 @@ export class Scaler {
       target,
       deadlineMs,
       ...(retire === undefined ? {} : { retire }),
+      ...(options.operation === undefined ? { unnamed: true } : {}),
     });
     const answer = answerIn(step, operation);
     if (answer === undefined) throw new ScalingRefused("this coordinator does not scale", null);

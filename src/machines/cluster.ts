@@ -66,13 +66,18 @@ export function boot(configured: KernelEvent): Output[] {
     totalMs: c.limits.totalMs,
     rankLimits: { connectMs: c.limits.connectMs, readyMs: c.limits.readyMs },
     scales: (c.scaling ?? null) !== null,
-    ...(c.scaling ? { busRanks: [[0, Math.max(c.size, c.scaling.maxSize) - 1]] } : {}),
+    ...(learnsStore(c) ? { learnsStore: true } : {}),
+    ...(c.scaling && !frontsAll(c) ? { fronts: rangesOf(ownRanks(c)) } : {}),
+    ...(c.scaling && frontsAll(c)
+      ? { busRanks: [[0, Math.max(c.size, c.scaling.maxSize) - 1]] }
+      : {}),
   };
   const launcherInput: LauncherInput = {
     launches: c.launches.map((l) => l.id),
     leaseMs: c.leaseMs,
-    ...((c.scaling ?? null) === null ? {} : { hostsStores: true }),
+    ...((c.scaling ?? null) === null || learnsStore(c) ? {} : { hostsStores: true }),
   };
+  const reached = new Set(hasBus(c) ? ownRanks(c) : []);
   const engineInput = (rank: RunConfiguration["ranks"][number]): EngineInput => ({
     local: rank.local,
     headless: rank.headless,
@@ -82,10 +87,13 @@ export function boot(configured: KernelEvent): Output[] {
     connectMs: c.limits.connectMs,
     readyMs: c.limits.readyMs,
     // Of a process that we started we see the end itself.
-    heartbeatEveryMs: launched.has(rank.rank) || !hasBus(c) ? 0 : c.limits.heartbeatEveryMs,
+    heartbeatEveryMs: launched.has(rank.rank) || !reached.has(rank.rank)
+      ? 0
+      : c.limits.heartbeatEveryMs,
     heartbeatWithinMs: c.limits.heartbeatWithinMs,
-    callable: hasBus(c),
-    ...((c.scaling ?? null) === null ? {} : { scales: true }),
+    callable: reached.has(rank.rank),
+    ...(c.scaling && isOwn(c, rank) ? { scales: true } : {}),
+    ...(learnsStore(c) ? { learnsStore: true } : {}),
   });
   const processInput = (launch: RunConfiguration["launches"][number]): ProcessInput => ({
     ...launch,
@@ -105,6 +113,19 @@ export function boot(configured: KernelEvent): Output[] {
 
 /** Whether there is a bus to the engines that is ours: on another one they cannot be asked. */
 const hasBus = (c: RunConfiguration): boolean => c.sockets.clients.some((client) => client.ours);
+
+/** Behind an external or hybrid load balancer a front-end serves the engines beside it; rank 0's greets all of them at the start. */
+const frontsAll = ({ mode }: RunConfiguration): boolean => mode !== "external" && mode !== "hybrid";
+
+const isOwn = (c: RunConfiguration, { local }: { local: boolean }): boolean =>
+  local || frontsAll(c);
+
+const ownRanks = (c: RunConfiguration): number[] =>
+  c.ranks.filter((rank) => isOwn(c, rank)).map((rank) => rank.rank);
+
+/** The store by which the ranks scale is rank 0's front-end's. */
+const learnsStore = (c: RunConfiguration): boolean =>
+  (c.scaling ?? null) !== null && !frontsAll(c) && !ownRanks(c).includes(0);
 
 /** What makes a cluster elastic: what each rank's front-end believes, and where operations are asked for. */
 function scalingOf(c: RunConfiguration): Output[] {
@@ -130,15 +151,21 @@ function scalingOf(c: RunConfiguration): Output[] {
     maxSize,
     size: c.size,
     settleMs,
-    newcomer: { limits, engine: newcomerOf(c) },
+    newcomer: frontsAll(c)
+      ? { limits, engine: newcomerOf(c, hasBus(c)) }
+      : ownRanks(c).includes(0)
+      ? { limits: null, engine: newcomerOf(c, false) }
+      : null,
     joiner: joiner === null ? null : { ...joiner, stopMs: c.limits.stopMs },
     watchesEngines: true,
+    ...(hasBus(c) ? { asksEngines: true } : {}),
+    ...(frontsAll(c) ? {} : { fronts: ownRanks(c) }),
     broken: "it has not formed up yet",
     regroup: {
       policy: scaling.enginesAfterAbort ?? "hold",
       size: c.size,
       // Those of other front-ends are not ours to count.
-      whole: c.ranks.length === c.size,
+      whole: c.ranks.length === c.size && frontsAll(c),
       launches: c.launches.map(({ id, ranks, output }) => ({
         id,
         ranks,
@@ -148,16 +175,16 @@ function scalingOf(c: RunConfiguration): Output[] {
     },
   };
   return bootScaling({
-    ranks: c.ranks.map(({ rank }) => ({ rank, topology: topologyOf(rank === 0) })),
+    ranks: ownRanks(c).map((rank) => ({ rank, topology: topologyOf(rank === 0) })),
     operations: desk,
   });
 }
 
-const newcomerOf = (c: RunConfiguration): Newcomer["engine"] => ({
+const newcomerOf = (c: RunConfiguration, callable: boolean): Newcomer["engine"] => ({
   mode: c.mode,
   strict: c.strict === "upstream",
   heartbeatWithinMs: c.limits.heartbeatWithinMs,
-  callable: hasBus(c),
+  callable,
 });
 
 const NO_ADDRESSES = {

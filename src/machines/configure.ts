@@ -98,6 +98,10 @@ export function configureRun(topology: Topology, options: RunOptions = {}): RunC
   };
 }
 
+/** Where new ranks shake hands: whoever starts them with their own front-ends knows the head's port only (wire spec, 7.6). */
+const greetingAt = ({ mode, handshake, firstRank, masterIp }: Topology): string =>
+  mode === "external" && firstRank === 0 ? handshake!.bind.address : `tcp://${masterIp}:0`;
+
 function scalingSettings(topology: Topology, options: ScalingOptions): ScalingSettings {
   if (!topology.initCarriesParallelConfig) {
     const single = topology.size === 1;
@@ -113,6 +117,15 @@ function scalingSettings(topology: Topology, options: ScalingOptions): ScalingSe
         : "Add --moe (moe: true), or leave --max-size out.",
     }]);
   }
+  if (topology.mode === "hybrid") {
+    throw new PlanRefused([{
+      code: "elastic-wrong",
+      flag: "--max-size",
+      value: String(options.maxSize ?? topology.size),
+      message: "hybrid load balancing cannot be scaled elastically.",
+      fix: "Use internal or external load balancing, or leave --max-size out.",
+    }]);
+  }
   return {
     experts: options.experts ?? 0,
     redundant: options.redundantExperts ?? 0,
@@ -120,10 +133,11 @@ function scalingSettings(topology: Topology, options: ScalingOptions): ScalingSe
     limits: { ...DEFAULT_SCALING_LIMITS, ...options.limits },
     settleMs: options.settleMs ?? 30_000,
     handshake: {
-      bind: options.handshake ?? `tcp://${topology.masterIp}:0`,
+      bind: options.handshake ?? greetingAt(topology),
       form: options.form ?? "wrapped",
     },
-    joiner: options.joiner ?? null,
+    // Behind an external load balancer a new rank is a server of its own, which somebody else starts.
+    joiner: topology.mode === "external" ? null : options.joiner ?? null,
     ...(options.enginesAfterAbort === undefined
       ? {}
       : { enginesAfterAbort: options.enginesAfterAbort }),

@@ -87,9 +87,14 @@ const SERVING = {
   malformed: { actions: { type: "refuse", params: { phase: "serve" } } },
   exited: endsIn("serve", ["tellTopology"]),
   // It comes on another socket than READY, and may be the later one.
-  firstFrame: [{ guard: "tellsMore", actions: ["noteBlocks", "sayBlocks"] }, {}],
+  firstFrame: [
+    { guard: "tellsMore", actions: ["noteBlocks", "sayBlocks", "sayStore"] },
+    { actions: "sayStore" },
+  ],
   leave: "leaving",
   stay: {},
+  // Its front-end is another one, which saw to its leave.
+  dismissed: { target: "left", actions: "noteDismissed" },
   restart: RESTART,
 } as const;
 
@@ -127,6 +132,15 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
         blocks: blocks ?? context.blocks,
         statsAddress,
         hash,
+      });
+    },
+    sayStore: ({ context, event }) => {
+      const { storePort = 0, redundant } = event as EngineEvent & { type: "ready" };
+      if (context.learnsStore !== true || storePort === 0) return [];
+      return tell("startup", {
+        type: "rankStore",
+        port: storePort,
+        ...(redundant === undefined ? {} : { redundant }),
       });
     },
     sayBlocks: ({ event }) => {
@@ -190,6 +204,7 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
       return { connectMs, readyMs, blocks: null, ...joined };
     }),
     sayBroken: () => tell("startup", { type: "rankRestarted" }),
+    noteDismissed: assign({ scales: false }),
     noteGone: assign({ gone: true }),
     noteBack: assign({ gone: false, blocks: null }),
     noteBlocks: assign({
@@ -203,7 +218,8 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
   initial: "awaited",
   // Signs of death matter while a rank serves; elsewhere its process or a deadline says more.
   on: {
-    firstFrame: { actions: "noteBlocks" },
+    firstFrame: { actions: ["noteBlocks", "sayStore"] },
+    dismissed: { actions: "noteDismissed" },
     engineGone: {},
     unresponsive: {},
     resumed: {},
@@ -261,7 +277,7 @@ export const engine: Chart<EngineContext, EngineEvent> = setup({
           {
             guard: "declaresRight",
             target: "ready",
-            actions: ["sayReady", "noteBlocks", "tellTopologyBack"],
+            actions: ["sayStore", "sayReady", "noteBlocks", "tellTopologyBack"],
           },
           { actions: { type: "refuse", params: { phase: "load" } } },
         ],

@@ -22,6 +22,10 @@ export interface OperationInput {
   readonly joiner: JoinerTemplate | null;
   /** Engines have an instance that is to know that they leave. */
   readonly watchesEngines: boolean;
+  /** The old ranks whose front-ends are here; all of them by default. Those of others hear of the operation where they are. */
+  readonly fronts?: readonly number[];
+  /** Every old rank is told this name of the operation. Default true. */
+  readonly shared?: boolean;
 }
 
 /** A launch with `{rank}`, `{size}` and `{scaleUp}` to be filled in. */
@@ -113,6 +117,8 @@ const withRank = (ranks: readonly number[], rank: number): readonly number[] =>
   ranks.includes(rank) ? ranks : [...ranks, rank].sort((a, b) => a - b);
 const oldRanks = ({ oldSize }: OperationInput): number[] =>
   Array.from({ length: oldSize }, (_, rank) => rank);
+/** The old ranks that are asked and answer here. */
+const parties = (input: OperationInput): readonly number[] => input.fronts ?? oldRanks(input);
 const endedRanks = ({ completed, failed, stranded }: OperationContext): readonly number[] => [
   ...completed,
   ...failed,
@@ -124,7 +130,7 @@ const engineOf = (rank: number): string => `rank/${rank}/engine`;
 const launchOf = (rank: number, operation: string): string => `rank-${rank}-${operation}`;
 const tellLeavers = (context: OperationContext, type: "leave" | "stay"): Output[] =>
   context.watchesEngines
-    ? oldRanks(context).filter((rank) => rank >= context.target).map((rank) =>
+    ? parties(context).filter((rank) => rank >= context.target).map((rank) =>
       tell(engineOf(rank), { type })
     )
     : [];
@@ -185,24 +191,25 @@ export const operation: Chart<OperationContext, OperationEvent> = setup({
   },
   actions: {
     askToPrepare: ({ context }: Args): Output[] =>
-      oldRanks(context).map((rank) =>
+      parties(context).map((rank) =>
         tell(toRank(rank), {
           type: "prepare",
           operation: context.operation,
           target: context.target,
           remains: rank < context.target,
           report: `operation/${context.operation}`,
-          shared: true,
+          shared: context.shared ?? true,
+          ...(context.shared === false ? { autoCommit: false } : {}),
           prepareMs: context.deadlineMs,
         })
       ),
     askToCommit: ({ context }: Args): Output[] =>
-      oldRanks(context).map((rank) =>
+      parties(context).map((rank) =>
         tell(toRank(rank), { type: "commit", operation: context.operation })
       ),
     askToAbort: ({ context }: Args): Output[] => {
       const ended = endedRanks(context);
-      return oldRanks(context).filter((rank) => !ended.includes(rank)).map((rank) =>
+      return parties(context).filter((rank) => !ended.includes(rank)).map((rank) =>
         tell(toRank(rank), {
           type: "abort",
           operation: context.operation,
@@ -246,16 +253,18 @@ export const operation: Chart<OperationContext, OperationEvent> = setup({
     expectLeavers: ({ context }: Args): Output[] => tellLeavers(context, "leave"),
     keepLeavers: ({ context }: Args): Output[] =>
       outcomeOf(context) === "failed" ? tellLeavers(context, "stay") : [],
+    saySettling: ({ context }: Args) =>
+      tell(STARTER, { type: "operationSettling", waiting: context.waiting }),
     sayInDoubt: ({ context }: Args) =>
       tell(STARTER, { type: "operationInDoubt", waiting: context.waiting }),
     noteTold: assign({ told: true }),
     noteError: assign(({ context, event }: Args) => linked(context, failureFrom(event))),
     noteDeadline: assign(({ context }: Args) => linked(context, DEADLINE)),
-    awaitPrepared: assign({ waiting: ({ context }: Args) => oldRanks(context) }),
+    awaitPrepared: assign({ waiting: ({ context }: Args) => parties(context) }),
     awaitEnds: assign({
       waiting: ({ context }: Args) => {
         const ended = endedRanks(context);
-        return oldRanks(context).filter((rank) => !ended.includes(rank));
+        return parties(context).filter((rank) => !ended.includes(rank));
       },
     }),
     notePrepared: assign(({ context, event }: Args) => ({
@@ -360,6 +369,7 @@ export const operation: Chart<OperationContext, OperationEvent> = setup({
     },
     /** Told to commit, and asked to abort: the ranks' decision says which. */
     settling: {
+      entry: "saySettling",
       on: { ...reports, abort: { actions: "askToAbort" } },
       after: { settle: "inDoubt" },
       always: { guard: "nobodyAwaited", target: "ended" },
@@ -390,7 +400,7 @@ function linked(
 function named(context: OperationContext): RankFailure | null {
   const { firstError, told, prepared, waiting } = context;
   if (firstError?.code !== DEADLINE.code) return firstError;
-  const late = told ? waiting : oldRanks(context).filter((rank) => !prepared.includes(rank));
+  const late = told ? waiting : parties(context).filter((rank) => !prepared.includes(rank));
   if (late.length === 0) return firstError;
   const who = late.length === 1 ? `rank ${late[0]}` : `ranks ${late.join(", ")}`;
   return {

@@ -6,6 +6,7 @@ import { assign, setup } from "xstate";
 import { type Chart, effect, type Output, start, stop, tell } from "../kernel/mod.ts";
 import type { AnswerOperation } from "./effects/scaling.ts";
 import type { EngineInput } from "./engine.ts";
+import type { GroupCallInput, GroupCallOutcome } from "./group-call.ts";
 import type { JoinerTemplate, OperationInput, OperationOutput } from "./operation.ts";
 import { planRegroup, type RegroupPlan, type RegroupSettings } from "./regroup.ts";
 import type { ScalingLimits } from "./scaling.ts";
@@ -19,6 +20,10 @@ export interface OperationsInput extends Expertise {
   readonly newcomer: Newcomer | null;
   readonly joiner: JoinerTemplate | null;
   readonly watchesEngines: boolean;
+  /** Engines are asked for a sign of life when an operation does not end. */
+  readonly asksEngines?: boolean;
+  /** The ranks whose front-ends are here; all by default. Then an operation is this front-end's part of one. */
+  readonly fronts?: readonly number[];
   /** Why nothing can be asked for yet, where there is a start-up; null where the ranks serve already. */
   readonly broken?: string | null;
   /** How all engines are started anew, where a start-up can do that. */
@@ -26,7 +31,8 @@ export interface OperationsInput extends Expertise {
 }
 
 export interface Newcomer {
-  readonly limits: ScalingLimits;
+  /** Null: their front-ends are other processes, and what is known here is that they joined. */
+  readonly limits: ScalingLimits | null;
   /** What is known of their engines, where these are watched. */
   readonly engine:
     | Pick<EngineInput, "mode" | "strict" | "heartbeatWithinMs" | "callable">
@@ -35,8 +41,10 @@ export interface Newcomer {
 
 export interface OperationsContext extends OperationsInput {
   readonly running: { readonly operation: string; readonly target: number } | null;
+  /** Ranks whose engines gave no sign of life when the running operation did not end. */
+  readonly silent: readonly number[];
   /** How operations ended, the newest last. */
-  readonly ended: readonly OperationOutput[];
+  readonly ended: readonly EndedOperation[];
   /** Why the cluster does not serve; null while it does. */
   readonly broken: string | null;
   /** Engines that cannot scale before they are restarted, and why they are not; empty where nobody watches them. */
@@ -44,6 +52,11 @@ export interface OperationsContext extends OperationsInput {
   readonly held: string | null;
   /** How often all engines were started anew. */
   readonly regrouped: number;
+}
+
+/** How an operation ended, and whose engines had not answered while it was looked for its end. */
+export interface EndedOperation extends OperationOutput {
+  readonly silent: readonly number[];
 }
 
 export type OperationsEvent =
@@ -55,15 +68,19 @@ export type OperationsEvent =
     deadlineMs: number;
     /** Ranks that the caller wants to leave. */
     retire?: readonly number[];
+    /** The name was drawn here, so that other front-ends do not know it. */
+    unnamed?: boolean;
   }
   | { type: "abortAsked"; operation: string; text: string }
   /** Of the start-up. */
-  | { type: "clusterServing" }
+  | { type: "clusterServing"; redundant?: number }
   | { type: "clusterBroken"; text: string }
   /** An operator wants all engines started anew; `request` names the answer. */
   | { type: "restartAsked"; request: string }
+  /** It was told to commit and has not ended: who it waits for. */
+  | { type: "operationSettling"; from: string; waiting: readonly number[] }
   | { type: "operationInDoubt"; from: string; waiting: readonly number[] }
-  | { type: "ended"; chart: string; from: string; output: OperationOutput };
+  | { type: "ended"; chart: string; from: string; output: OperationOutput | GroupCallOutcome };
 
 /** How many ended operations are remembered. */
 const REMEMBERED = 16;
@@ -113,6 +130,9 @@ function holding(context: OperationsContext, event: OperationsEvent): string | n
     : `ranks ${plan.byHand.join(", ")} were started by somebody else`;
 }
 
+const outputOf = (event: OperationsEvent): OperationOutput =>
+  (event as Ended).output as OperationOutput;
+
 const earlier = (context: OperationsContext, event: OperationsEvent): OperationOutput | undefined =>
   context.ended.find((e) => e.operation === (event as Asked).operation);
 
@@ -120,11 +140,11 @@ const earlier = (context: OperationsContext, event: OperationsEvent): OperationO
 function unusableAfter(context: OperationsContext, event: OperationsEvent): readonly number[] {
   if (context.regroup === undefined) return [];
   const size = sizeAfter(context, event);
-  return (event as Ended).output.enginesToRestart.filter((rank) => rank < size);
+  return outputOf(event).enginesToRestart.filter((rank) => rank < size);
 }
 
 const sizeAfter = (context: OperationsContext, event: OperationsEvent): number =>
-  (event as Ended).output.effectiveSize ?? context.size;
+  outputOf(event).effectiveSize ?? context.size;
 
 const answer = (
   operation: string,
@@ -134,6 +154,8 @@ const answer = (
 
 const endOf = ({ operation, outcome, firstError }: OperationOutput): Output =>
   answer(operation, outcome, firstError?.text ?? null);
+
+const groupOf = (operation: string): string => `group/signs-${operation}`;
 
 const between = (from: number, to: number): number[] =>
   Array.from({ length: Math.max(0, to - from) }, (_, i) => from + i);
@@ -152,11 +174,13 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
       (event as Ended).chart === "operation" &&
       unusableAfter(context, event).length > 0 && holding(context, event) === null,
     ofOperation: ({ event }: Args) => (event as Ended).chart === "operation",
+    ofSigns: ({ context, event }: Args) =>
+      context.running !== null && (event as Ended).from === groupOf(context.running.operation),
   },
   actions: {
     startOperation: ({ context, event }: Args) => {
-      const { operation, target, deadlineMs } = event as Asked;
-      const { size: oldSize, settleMs, joiner, watchesEngines } = context;
+      const { operation, target, deadlineMs, unnamed } = event as Asked;
+      const { size: oldSize, settleMs, joiner, watchesEngines, fronts } = context;
       const input: OperationInput = {
         operation,
         oldSize,
@@ -165,6 +189,7 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
         settleMs,
         joiner,
         watchesEngines,
+        ...(fronts === undefined ? {} : { fronts, shared: unnamed !== true }),
       };
       return start(instanceOf(operation), "operation", input as never);
     },
@@ -191,7 +216,25 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
           (event as OperationsEvent & { type: "operationInDoubt" }).waiting.join(", ")
         }`,
       ),
-    answerEnd: ({ event }: Args) => endOf((event as Ended).output),
+    answerEnd: ({ event }: Args) => endOf(outputOf(event)),
+    /** Whose engine stands still can only be known by asking all of them: pausing and switching are collective. */
+    askForSigns: ({ context, event }: Args): Output[] => {
+      if (context.asksEngines !== true) return [];
+      const { waiting } = event as OperationsEvent & { type: "operationSettling" };
+      const id = `signs-${context.running!.operation}`;
+      const input: GroupCallInput = {
+        id,
+        ranks: waiting,
+        request: { method: "is_scheduler_paused" },
+        deadlineMs: Math.ceil(context.settleMs / 2),
+      };
+      return [start(groupOf(context.running!.operation), "groupCall", input as never)];
+    },
+    noteSigns: assign({
+      silent: ({ event }: Args) =>
+        ((event as Ended).output as GroupCallOutcome).unanswered.filter((u) => u.late)
+          .map((u) => u.rank).sort((a, b) => a - b),
+    }),
     passAbort: ({ context, event }: Args) =>
       tell(instanceOf(context.running!.operation), {
         type: "abort",
@@ -199,10 +242,11 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
       }),
     /** Front-ends of new ranks begin in the topology that they joined; those of ranks that left are gone. */
     renewFrontEnds: ({ context, event }: Args): Output[] => {
-      const { topology, target } = (event as Ended).output;
+      const { topology, target } = outputOf(event);
       if (context.newcomer === null || topology === null) return [];
+      const { limits } = context.newcomer;
       const { bootstrap, epoch, redundancy } = topology;
-      const input: TopologyInput = {
+      const input = (limits: ScalingLimits): TopologyInput => ({
         experts: context.experts,
         redundant: redundancy,
         maxSize: context.maxSize,
@@ -210,31 +254,36 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
         leader: false,
         masterIp: bootstrap.masterIp,
         control: { host: bootstrap.masterIp, port: bootstrap.storePort },
-        limits: context.newcomer.limits,
+        limits,
         handshake: null,
         epoch,
-      };
+      });
       const engine: EngineInput | null = context.newcomer.engine === null ? null : {
         ...context.newcomer.engine,
-        local: true,
+        local: limits !== null,
         headless: false,
         launched: context.joiner !== null,
         connectMs: 0,
         readyMs: 0,
         heartbeatEveryMs: 0,
         joined: true,
-        scales: true,
+        ...(limits === null ? {} : { scales: true }),
       };
       return [
         ...between(context.size, target).flatMap((rank) => [
-          start(`rank/${rank}/topology`, "topology", input as never),
+          ...(limits === null
+            ? []
+            : [start(`rank/${rank}/topology`, "topology", input(limits) as never)]),
           // In place of the joiner that it was.
           ...(engine === null ? [] : [
             stop(`rank/${rank}/engine`),
             start(`rank/${rank}/engine`, "engine", engine as never),
           ]),
         ]),
-        ...between(target, context.size).map((rank) => stop(`rank/${rank}/topology`)),
+        ...between(target, context.size).flatMap((rank) => [
+          ...(engine === null ? [] : [tell(`rank/${rank}/engine`, { type: "dismissed" })]),
+          ...(limits === null ? [] : [stop(`rank/${rank}/topology`)]),
+        ]),
       ];
     },
     regroup: ({ context }: Args): Output[] => {
@@ -256,18 +305,25 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
       );
     },
     noteRegroup: assign({ regrouped: ({ context }: Args) => context.regrouped + 1 }),
-    noteServing: assign({ broken: null, unusable: [], held: null }),
+    noteServing: assign(({ context, event }: Args) => ({
+      broken: null,
+      unusable: [],
+      held: null,
+      redundant: (event as OperationsEvent & { type: "clusterServing" }).redundant ??
+        context.redundant,
+    })),
     noteBroken: assign({
       broken: ({ event }: Args) => (event as OperationsEvent & { type: "clusterBroken" }).text,
     }),
     noteRunning: assign({
+      silent: [],
       running: ({ event }: Args) => {
         const { operation, target } = event as Asked;
         return { operation, target };
       },
     }),
     noteEnd: assign(({ context, event }: Args) => {
-      const { output } = event as Ended;
+      const output = outputOf(event);
       const unusable = unusableAfter(context, event);
       return {
         running: null,
@@ -275,7 +331,7 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
         redundant: output.topology?.redundancy ?? context.redundant,
         unusable,
         held: unusable.length === 0 ? null : holding(context, event),
-        ended: [...context.ended, output].slice(-REMEMBERED),
+        ended: [...context.ended, { ...output, silent: context.silent }].slice(-REMEMBERED),
       };
     }),
   },
@@ -284,6 +340,7 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
   context: ({ input }: { input: OperationsInput }) => ({
     ...input,
     running: null,
+    silent: [],
     ended: [],
     broken: input.broken ?? null,
     unusable: [],
@@ -325,8 +382,9 @@ export const operations: Chart<OperationsContext, OperationsEvent> = setup({
           { actions: "answerRival" },
         ],
         abortAsked: [{ guard: "isRunning", actions: "passAbort" }, {}],
+        operationSettling: { actions: "askForSigns" },
         operationInDoubt: { actions: "answerInDoubt" },
-        ended: [{
+        ended: [{ guard: "ofSigns", actions: "noteSigns" }, {
           guard: "restarts",
           target: "idle",
           actions: ["answerEnd", "renewFrontEnds", "noteEnd", "regroup", "noteRegroup"],

@@ -29,7 +29,15 @@ export type ScaleUpHandshakeEvent =
   | { type: "listening"; endpoint: string }
   | { type: "bindFailed"; text: string }
   | { type: "hello"; rank: number; local: boolean; headless: boolean }
-  | { type: "ready"; rank: number; local: boolean; headless: boolean; hash: string | null }
+  | {
+    type: "ready";
+    rank: number;
+    local: boolean;
+    headless: boolean;
+    hash: string | null;
+    /** Of its KV cache, where its release tells them here. */
+    blocks?: number;
+  }
   | { type: "malformed"; rank: number; reason: string }
   | { type: "strangers"; kind: string; count: number; sample: string };
 
@@ -67,6 +75,7 @@ export const scaleUpHandshake: Chart<ScaleUpHandshakeContext, ScaleUpHandshakeEv
       hold<ScaleUpSocket>("socket", {
         type: "socket.scaleUp",
         bind: context.bind,
+        ranks: [context.first, context.last],
         reply: context.reply,
       }),
     /** New ranks are given this address when they are launched: a coordinator that comes back binds it again, not a fresh one. */
@@ -74,6 +83,7 @@ export const scaleUpHandshake: Chart<ScaleUpHandshakeContext, ScaleUpHandshakeEv
       hold<ScaleUpSocket>("socket", {
         type: "socket.scaleUp",
         bind: (event as ScaleUpHandshakeEvent & { type: "listening" }).endpoint,
+        ranks: [context.first, context.last],
         reply: context.reply,
       }),
     sendInit: ({ event }: Args) =>

@@ -16,6 +16,7 @@ import {
   flat,
   GROUP_PORTS,
   initOf,
+  masterOf,
   ownSockets,
   rankIn,
   type StartupContext,
@@ -23,6 +24,12 @@ import {
   type StartupInput,
   withBlocks,
 } from "./startup/context.ts";
+
+/** Said in READY and in the first frame: once is enough. */
+const LEARNS_STORE = [
+  { guard: "isNews", actions: ["noteLearntStore", "tellTopologies"] },
+  {},
+] as const;
 
 export const startup: Chart<StartupContext, StartupEvent> = setup({
   types: {} as { context: StartupContext; events: StartupEvent; input: StartupInput },
@@ -47,6 +54,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
     blocksMissing: ({ context, event }) =>
       context.strict && (event as StartupEvent & { type: "rankReady" }).blocks === null,
     holds: ({ context }) => !context.stopOnFailure,
+    isNews: ({ context }) => context.learnsStore === true && context.store === null,
   },
   actions: {
     bindSockets: ({ context }) => ownSockets(context),
@@ -60,21 +68,33 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
       return effect<DrawPorts>({ type: "ports.draw", host: String(host), count: GROUP_PORTS });
     },
     openStore: ({ context }) => {
-      if (context.scales !== true || !context.hosted) return [];
-      const host = String(context.parallelConfig?.["data_parallel_master_ip"]);
-      return effect<ServeStore>({ type: "store.serve", host, epoch: "" });
+      if (context.scales !== true || context.learnsStore === true || !context.hosted) return [];
+      return effect<ServeStore>({ type: "store.serve", host: masterOf(context), epoch: "" });
     },
+    noteLearntStore: assign(({ context, event }) => {
+      const { port, redundant } = event as StartupEvent & { type: "rankStore" };
+      return {
+        store: { host: masterOf(context), port },
+        ...(redundant === undefined ? {} : { redundant }),
+      };
+    }),
     noteHosted: assign({ hosted: true }),
     noteStore: assign({
       store: ({ event }) => (event as StartupEvent & { type: "storeServing" }).address,
     }),
     /** The front-ends of the ranks learn where they will agree, and rank 0's what it tells ranks that join. */
     tellTopologies: ({ context }): Output[] => {
-      const { store, size } = context;
+      const { store, size, redundant } = context;
       if (store === null) return [];
       const { addresses } = initOf(context);
-      return eachRank(context).map((rank) =>
-        tell(`rank/${rank}/topology`, { type: "controlServing", address: store, addresses, size })
+      return eachRank(context.fronts ?? context.ranks).map((rank) =>
+        tell(`rank/${rank}/topology`, {
+          type: "controlServing",
+          address: store,
+          addresses,
+          size,
+          ...(redundant === undefined ? {} : { redundant }),
+        })
       );
     },
     /** What the group of before agreed on is over: ports and store are drawn afresh, and everybody is counted again. */
@@ -101,7 +121,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
         next: (event as StartupEvent & { type: "regroup" }).next as never,
       }),
     restartEngines: ({ context }): Output[] =>
-      eachRank(context).map((rank) =>
+      eachRank(context.ranks).map((rank) =>
         tell(`rank/${rank}/engine`, {
           type: "restart",
           ...(context.rankLimits ?? { connectMs: context.totalMs, readyMs: context.totalMs }),
@@ -113,7 +133,12 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
         : tell("waves", { type: "regrouped", size: context.size }),
     /** Operations are taken while the cluster serves. */
     tellServing: ({ context }) =>
-      context.scales === true ? tell("operations", { type: "clusterServing" }) : [],
+      context.scales === true
+        ? tell("operations", {
+          type: "clusterServing",
+          ...(context.redundant === undefined ? {} : { redundant: context.redundant }),
+        })
+        : [],
     tellBroken: ({ context, event }) => {
       if (context.scales !== true) return [];
       const { failure } = context;
@@ -184,6 +209,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
         rankRefused: [{ guard: "isStrict", target: "failed", actions: "fail" }, {}],
         strangers: [{ guard: "isStrict", target: "failed", actions: "fail" }, {}],
         rankTakenOver: {},
+        rankStore: {},
         stop: "stopping",
       },
       states: {
@@ -207,6 +233,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
             bound: {},
             rankConnected: { actions: "countConnected" },
             rankAway: { actions: "uncountConnected" },
+            rankStore: LEARNS_STORE,
             rankBlocks: { actions: "countBlocks" },
             rankReady: [
               {
@@ -238,6 +265,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
           ],
         },
         launchesGone: {},
+        rankStore: LEARNS_STORE,
         bound: {},
         // After a restart somebody else may have the address.
         bindFailed: { target: "failed", actions: "fail" },
@@ -278,6 +306,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
         rankRefused: {},
         rankLate: {},
         rankLost: {},
+        rankStore: {},
         rankBlocks: {},
         rankUnresponsive: {},
         rankRestarted: {},
@@ -312,6 +341,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
         rankConnected: {},
         rankAway: {},
         rankReady: {},
+        rankStore: {},
         rankBlocks: {},
         rankLost: {},
         rankLate: {},
@@ -346,6 +376,7 @@ export const startup: Chart<StartupContext, StartupEvent> = setup({
         rankAway: {},
         rankRestarted: {},
         rankLost: {},
+        rankStore: {},
         rankBlocks: {},
         strangers: {},
         keeperLost: {},

@@ -54,8 +54,10 @@ export type TopologyEvent =
     target: number;
     remains: boolean;
     report: string;
-    /** False for a request of which the other ranks were told separately, as the original's: it commits by itself. */
+    /** Every rank knows the operation by this name; not so where the other ranks were told separately, as the original's. */
     shared: boolean;
+    /** Nobody will say `commit`; by default so where the name is not shared. */
+    autoCommit?: boolean;
     prepareMs?: number;
     from?: string;
   }
@@ -74,7 +76,13 @@ export type TopologyEvent =
   }
   | { type: "ended"; chart: string; from: string; output: ScalingOutput }
   /** The store of the topology that starts serves, and these are the addresses that ranks are told. */
-  | { type: "controlServing"; address: StoreAddress; addresses: Addresses; size?: number }
+  | {
+    type: "controlServing";
+    address: StoreAddress;
+    addresses: Addresses;
+    size?: number;
+    redundant?: number;
+  }
   /** Of the own engine. */
   | { type: "notified"; notification: "reconfigureFinished" | "shutdownComplete" }
   | { type: "engineLost"; text: string }
@@ -157,7 +165,7 @@ export const topology: Chart<TopologyContext, TopologyEvent> = setup({
           ? context.limits
           : { ...context.limits, prepareMs: e.prepareMs },
         shared: e.shared,
-        autoCommit: !e.shared,
+        autoCommit: e.autoCommit ?? !e.shared,
         handshake: context.handshake === null
           ? null
           : { ...context.handshake, maxSize: context.maxSize },
@@ -209,11 +217,12 @@ export const topology: Chart<TopologyContext, TopologyEvent> = setup({
     }),
     /** Said at the start, and again when the whole group has started anew: then nothing of before counts. */
     noteControl: assign(({ context, event }: Args) => {
-      const { address, addresses, size } = event as Of<"controlServing">;
+      const { address, addresses, size, redundant } = event as Of<"controlServing">;
       const epoch = context.stores.length === 0 ? "" : `of-port-${address.port}`;
       return {
         control: address,
         size: size ?? context.size,
+        redundant: redundant ?? context.redundant,
         handshake: context.handshake === null ? null : { ...context.handshake, ...addresses },
         stores: context.hostsControl === true ? [{ epoch, address, retired: false }] : [],
         switching: null,

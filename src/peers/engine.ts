@@ -77,6 +77,8 @@ export interface SimulatedEngineContext extends SimulatedEngineInput {
   readonly addresses: Init["addresses"] | null;
   /** As the head told it; the own front-end's is not copied. */
   readonly parallelConfig: Init["parallelConfig"];
+  /** Redundant experts, as a rank that joins is told. */
+  readonly redundant?: number;
 }
 
 export type SimulatedEngineEvent =
@@ -99,6 +101,9 @@ export type EngineEffect =
     readonly headless: boolean;
     readonly blocks?: number | null;
     readonly hash?: string;
+    /** Elastic engines: where the coordination store is, and the experts that a joiner was told. */
+    readonly storePort?: number;
+    readonly redundant?: number;
   }
   /** A message that breaks the protocol. */
   | {
@@ -125,16 +130,20 @@ const flags = (context: SimulatedEngineContext, contact: number): EngineContact 
   };
 };
 
-const ready = (context: SimulatedEngineContext, contact: number): Output<EngineEffect> =>
-  effect<EngineEffect>({
+const ready = (context: SimulatedEngineContext, contact: number): Output<EngineEffect> => {
+  const storePort = context.parallelConfig["_coord_store_port"];
+  return effect<EngineEffect>({
     type: "engine.ready",
     contact,
     ...flags(context, contact),
     ...(context.blocks === undefined ? {} : { blocks: context.blocks }),
+    ...(typeof storePort === "number" ? { storePort } : {}),
+    ...(context.redundant === undefined ? {} : { redundant: context.redundant }),
     ...(context.hash === undefined
       ? {}
       : { hash: has(context, "wrong-hash") ? "0".repeat(64) : context.hash }),
   });
+};
 
 export const simulatedEngine: Chart<SimulatedEngineContext, SimulatedEngineEvent> = setup({
   types: {} as {
@@ -175,8 +184,11 @@ export const simulatedEngine: Chart<SimulatedEngineContext, SimulatedEngineEvent
     },
     /** Addresses of the coordinator stay those of the head; inputs and outputs are those of the last contact. */
     copyInit: assign(({ context, event }) => {
-      const { addresses, parallelConfig } = (event as SimulatedEngineEvent & { type: "init" }).init;
-      if (context.addresses === null) return { addresses, parallelConfig };
+      const { addresses, parallelConfig, numRedundantExperts: redundant } =
+        (event as SimulatedEngineEvent & { type: "init" }).init;
+      if (context.addresses === null) {
+        return { addresses, parallelConfig, ...(redundant == null ? {} : { redundant }) };
+      }
       const { inputs, outputs } = addresses;
       return { addresses: { ...context.addresses, inputs, outputs } };
     }),

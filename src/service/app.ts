@@ -46,6 +46,7 @@ export interface Service {
 
 const BODY_LIMIT = 64 * 1024;
 const SCALING_NOW = "The model is currently scaling. Please try again later.";
+const RETIRED = "This data-parallel rank has been retired and is awaiting shutdown.";
 /** Probes are asked by what has no token. */
 const OPEN_PATHS = new Set(["/livez", "/startupz", "/readyz", "/health"]);
 
@@ -131,7 +132,8 @@ export function createService({ cluster, token }: ServiceOptions): Service {
     (c) =>
       probe(
         c,
-        serves(cluster.status()) && cluster.scaling?.status().running == null,
+        serves(cluster.status()) && cluster.scaling?.status().running == null &&
+          cluster.scaling?.status().retired !== true,
         cluster,
       ),
   );
@@ -141,11 +143,13 @@ export function createService({ cluster, token }: ServiceOptions): Service {
   );
   app.get("/events", (c) => events(c, feed, cluster));
 
-  app.notFound((c) =>
-    cluster.scaling?.status().running == null && draining.now === null
+  app.notFound((c) => {
+    const scaling = cluster.scaling?.status();
+    if (scaling?.retired === true) return c.json({ error: RETIRED }, 503);
+    return scaling?.running == null && draining.now === null
       ? c.json({ error: `there is no ${c.req.method} ${c.req.path}` }, 404)
-      : c.json({ error: SCALING_NOW }, 503)
-  );
+      : c.json({ error: SCALING_NOW }, 503);
+  });
   app.onError((error, c) => c.json({ error: error.message }, 500));
   return { app, close: () => stops.forEach((stop) => stop()) };
 }
@@ -228,6 +232,7 @@ async function scale(c: Context, cluster: ServiceCluster, draining: Draining): P
     );
   } catch (error) {
     if (error instanceof ScalingRefused) {
+      if (scaling.status().retired) return c.json({ error: RETIRED }, 503);
       return c.json(
         { detail: error.message, ...(error.running === null ? {} : { running: error.running }) },
         error.running === null ? 400 : 409,

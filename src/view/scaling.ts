@@ -1,6 +1,7 @@
 /** Scaling for people: how an operation stands, who is waited for, what its end means. Read from the system's own state. */
 import { rankOf, type System } from "../kernel/mod.ts";
-import type { OperationContext, OperationOutput, RankFailure } from "../machines/operation.ts";
+import type { OperationContext, RankFailure } from "../machines/operation.ts";
+import type { EndedOperation } from "../machines/operations.ts";
 import type { ScalingCause } from "../machines/scaling.ts";
 
 export type OperationPhase =
@@ -34,6 +35,8 @@ export interface OperationRecord {
   readonly epoch: string | null;
   readonly participants: readonly ParticipantStatus[];
   readonly waitingFor: readonly number[];
+  /** Of those, whose engines gave no sign of life when they were asked: the others may only be waiting for them. */
+  readonly silentEngines: readonly number[];
   readonly firstError: RankFailure | null;
   /** Errors that came after the first and follow from it. */
   readonly laterErrors: readonly RankFailure[];
@@ -46,6 +49,10 @@ export interface OperationRecord {
 
 export interface ScalingStatus {
   readonly size: number;
+  /** The ranks whose front-ends are here, where there are others; null where all are. */
+  readonly fronts: readonly number[] | null;
+  /** All of them have left the group. */
+  readonly retired: boolean;
   readonly running: OperationRecord | null;
   readonly last: OperationRecord | null;
   /** Why the cluster does not serve; null while it does. */
@@ -81,6 +88,8 @@ export function operationRecord(system: System, operation: string): OperationRec
       epoch: participants.find((p) => p.epoch !== null)?.epoch ?? null,
       participants,
       waitingFor: context.waiting,
+      silentEngines: (operationsOf(system)?.silent ?? [])
+        .filter((rank) => context.waiting.includes(rank)),
       firstError: context.firstError,
       laterErrors: context.laterErrors,
       doubts: context.doubts,
@@ -96,10 +105,12 @@ export function operationRecord(system: System, operation: string): OperationRec
 export function scalingStatus(system: System): ScalingStatus | undefined {
   const context = operationsOf(system);
   if (context === undefined) return undefined;
-  const { running, ended, size, broken, unusable, held } = context;
+  const { running, ended, size, broken, unusable, held, fronts = null } = context;
   const last = ended.at(-1);
   return {
     size,
+    fronts,
+    retired: fronts !== null && fronts.every((rank) => rank >= size),
     running: running === null ? null : operationRecord(system, running.operation) ?? null,
     last: last === undefined ? null : endedRecord(last),
     broken,
@@ -110,8 +121,10 @@ export function scalingStatus(system: System): ScalingStatus | undefined {
 
 interface OperationsView {
   readonly size: number;
+  readonly fronts?: readonly number[];
   readonly running: { readonly operation: string } | null;
-  readonly ended: readonly OperationOutput[];
+  readonly silent: readonly number[];
+  readonly ended: readonly EndedOperation[];
   readonly broken: string | null;
   readonly unusable: readonly number[];
   readonly held: string | null;
@@ -140,7 +153,7 @@ function participantsOf(system: System, operation: string): ParticipantStatus[] 
   return list.sort((a, b) => a.rank - b.rank);
 }
 
-const endedRecord = (output: OperationOutput): OperationRecord => ({
+const endedRecord = (output: EndedOperation): OperationRecord => ({
   operation: output.operation,
   phase: output.outcome,
   oldSize: null,
@@ -149,6 +162,7 @@ const endedRecord = (output: OperationOutput): OperationRecord => ({
   epoch: null,
   participants: [],
   waitingFor: output.unanswered,
+  silentEngines: output.silent,
   firstError: output.firstError,
   laterErrors: output.laterErrors,
   doubts: [],

@@ -128,6 +128,8 @@ interface Saved {
   startup: StartupContext | null;
   failure: FailureRecord | null;
   size: number;
+  greeted: [number, number][];
+  resized: boolean;
 }
 
 /** Folds steps into a status. */
@@ -146,6 +148,10 @@ export class StatusFold {
   #size = 0;
   /** Ranks that have not answered since the last restart. */
   #adopting = 0;
+  /** What new ranks told when they were greeted, by rank. */
+  #greeted = new Map<number, number>();
+  /** Ranks joined or left after the start-up, so that its sum of blocks is of the past. */
+  #resized = false;
 
   /** Takes the next step. */
   apply(step: Omit<StepResult, "system">): void {
@@ -161,7 +167,11 @@ export class StatusFold {
       }
       const value = after.snapshot.value as unknown;
       if (chart === "operations") {
-        this.#size = (after.snapshot.context as { size: number }).size;
+        const { size } = after.snapshot.context as { size: number };
+        if (size !== this.#size) this.#resized = true;
+        this.#size = size;
+      } else if (chart === "scale-up-handshake" && event.type === "ready") {
+        this.#greets(event as never);
       } else if (chart === "engine" || chart === "joiner") {
         this.#engine(instance, value, before?.snapshot.value, event, input.at);
       } else if (chart === "process") {
@@ -185,7 +195,7 @@ export class StatusFold {
       connected: ready + ranks.filter((r) => r.state === "connected").length,
       ready,
       formedUp: this.#startup?.ready ?? 0,
-      blocks: this.#startup?.blocks ?? null,
+      blocks: this.#resized ? blocksOf(ranks) : this.#startup?.blocks ?? null,
       endpoints: this.#startup?.bound ?? {},
       ranks: ranks.map((r) => ({ ...r })).sort((a, b) => a.rank - b.rank),
       processes: [...this.#processes.values()].map((p) => ({ ...p })),
@@ -209,7 +219,7 @@ export class StatusFold {
   }
 
   /** Changes when the meaning of {@link save} does. */
-  readonly version = 2;
+  readonly version = 3;
 
   /** All that was folded, as JSON. */
   save(): Json {
@@ -226,6 +236,8 @@ export class StatusFold {
       startup: this.#startup ?? null,
       failure: this.#failure,
       size: this.#size,
+      greeted: [...this.#greeted],
+      resized: this.#resized,
     } as unknown as Json;
   }
 
@@ -244,6 +256,8 @@ export class StatusFold {
     this.#startup = s.startup ?? undefined;
     this.#failure = s.failure;
     this.#size = s.size;
+    this.#greeted = new Map(s.greeted);
+    this.#resized = s.resized;
     this.#adopting = s.ranks.filter((r) => r.state === "adopting").length;
   }
 
@@ -290,10 +304,16 @@ export class StatusFold {
         .find((p) => p.ranks.includes(rank) && p.exit === null);
       status = newRank(rank, process !== undefined, process?.launch ?? null, at);
       status.pid = process?.pid ?? null;
+      status.blocks = this.#greeted.get(rank) ?? null;
       this.#ranks.set(rank, status);
     } else if (value === "joining" && before === undefined) {
       // A rank of this number has left before.
       Object.assign(status, newRank(rank, status.local, null, at));
+      this.#greeted.delete(rank);
+    } else if (value === "ready" && before === undefined) {
+      // It joined, and its process is somebody else's.
+      status.blocks = this.#greeted.get(rank) ?? status.blocks;
+      this.#greeted.delete(rank);
     }
     if (value === "connected" && event.type === "hello") {
       status.connectedAt = at;
@@ -312,6 +332,14 @@ export class StatusFold {
     if (event.type === "firstFrame") {
       status.blocks = (event["blocks"] as number | null) ?? status.blocks;
     }
+  }
+
+  /** The READY of a scale-up says what others say at the start. */
+  #greets({ rank, blocks }: { rank: number; blocks?: number }): void {
+    if (blocks === undefined) return;
+    this.#greeted.set(rank, blocks);
+    const status = this.#ranks.get(rank);
+    if (status?.state === "joining") status.blocks = blocks;
   }
 
   /** A new rank whose operation ended: it did not come in, or its engine is watched from now on. */
@@ -442,6 +470,17 @@ const newRank = (
   takeovers: 0,
   refused: null,
 });
+
+/** The blocks of all ranks that are ready, as far as they have told them. */
+function blocksOf(ranks: readonly RankStatus[]): ClusterStatus["blocks"] {
+  const told = ranks.filter((r) => r.state === "ready").flatMap((r) => r.blocks ?? []);
+  if (told.length === 0) return null;
+  return {
+    sum: told.reduce((sum, n) => sum + n, 0),
+    min: Math.min(...told),
+    max: Math.max(...told),
+  };
+}
 
 /** Whether a cluster serves: it has formed up, and after a restart of its coordinator every rank has answered that one. */
 export const serves = ({ phase, ranks }: Pick<ClusterStatus, "phase" | "ranks">): boolean =>

@@ -45,7 +45,7 @@ async function servers(
 
 test("every old rank is asked at once with the original's body, and all completed is completed", () =>
   servers(["scales", "scales", "scales"], async (ranks, bodies) => {
-    const report = await scaleUpstream({ ranks, target: 2, drainTimeout: 5 });
+    const report = await scaleUpstream({ ranks, target: 2, drainTimeout: 5, operation: "op" });
     assert.equal(report.outcome, "completed");
     assert.deepEqual(report.safeToDelete, [2]);
     assert.deepEqual(
@@ -53,6 +53,7 @@ test("every old rank is asked at once with the original's body, and all complete
       Array(3).fill(["/scale_elastic_ep", {
         new_data_parallel_size: 2,
         drain_timeout: 5,
+        operation_id: "op",
       }]),
     );
   }));

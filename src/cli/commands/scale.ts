@@ -16,12 +16,14 @@ interface Flags extends ServiceFlags {
 /** `muster scale N`: change the size of a cluster while it serves. */
 export function scaleCommand(program: Command): void {
   const command = program.command("scale")
-    .description("scale a cluster while it serves: one of Muster's, or a set of original servers")
+    .description(
+      "scale a cluster while it serves: one coordinator's, or a set of servers with one rank each",
+    )
     .argument("<size>", "data-parallel size to reach", wholeNumber);
   addServiceFlags(command)
     .option(
       "--ranks <urls>",
-      "instead: the servers of all ranks of an original cluster, rank 0 first",
+      "instead: the servers of all ranks behind an external load balancer, rank 0 first; vLLM's or Muster's",
       (text: string) => text.split(",").map((url) => url.trim()),
     )
     .option("--operation <id>", "name of the operation: asking again with it finds it")
@@ -40,7 +42,7 @@ export function scaleCommand(program: Command): void {
     .action(async (size: number, flags: Flags) => {
       process.exitCode = flags.ranks === undefined
         ? await scaleOurs(size, flags)
-        : await scaleOriginal(size, flags, flags.ranks);
+        : await scaleServers(size, flags, flags.ranks);
     });
 }
 
@@ -60,17 +62,19 @@ async function scaleOurs(size: number, flags: Flags): Promise<number> {
   return answer.status === 200 ? EXIT.ok : EXIT.failed;
 }
 
-async function scaleOriginal(
+async function scaleServers(
   size: number,
   flags: Flags,
   ranks: readonly string[],
 ): Promise<number> {
   const { scaleUpstream } = await import("../../service/upstream.ts");
+  const token = flags.token ?? process.env["MUSTER_TOKEN"];
   const report = await scaleUpstream({
     ranks,
     target: size,
     ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline }),
     ...(flags.operation === undefined ? {} : { operation: flags.operation }),
+    ...(token === undefined ? {} : { token }),
     ...(flags.drainTimeout === undefined
       ? {}
       : { drainTimeout: Math.ceil(flags.drainTimeout / 1000) }),

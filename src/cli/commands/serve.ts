@@ -1,6 +1,8 @@
 import process from "node:process";
 import { type Command, Option } from "commander";
 import { durationMs, portNumber, wholeNumber } from "../arguments.ts";
+import type { Launch } from "../../machines/mod.ts";
+import type { Topology } from "../../planning/mod.ts";
 import { UsageError } from "../exit-codes.ts";
 import { DEFAULT_PORT } from "../service-client.ts";
 import { addClusterFlags, clusterOf } from "../cluster-flags.ts";
@@ -32,6 +34,7 @@ interface Flags extends LaunchFlags {
   readonly http?: string;
   readonly token?: string;
   readonly maxSize?: number;
+  readonly scaleUpLaunch?: boolean;
   readonly experts: number;
   readonly redundantExperts: number;
   readonly enginesAfterAbort: "restart" | "hold";
@@ -90,6 +93,10 @@ export function serveCommand(program: Command): void {
       new Option("--max-size <n>", "let the cluster scale while it serves, up to so many ranks")
         .argParser(wholeNumber),
     )
+    .option(
+      "--scale-up-launch",
+      `this rank joins a group that scales up, behind an external load balancer (${SCALE_UP_MARK}=1 says the same)`,
+    )
     .addOption(
       new Option("--experts <n>", "logical experts of the model: no size may lose one")
         .argParser(wholeNumber).default(0),
@@ -131,7 +138,8 @@ export function serveCommand(program: Command): void {
           : { console: { host: flags.consoleHost, port: flags.console } }),
         options: {
           cluster: clusterOf(flags.launch === "vllm" ? { ...flags, ...AS_HEAD_OF_VLLM } : flags),
-          launches: (topology) => launchesOf(flags, topology, referenceEngines),
+          launches: (topology) =>
+            joining(flags, topology, launchesOf(flags, topology, referenceEngines)),
           ...(flags.journal === undefined ? {} : { journal: flags.journal }),
           ...(flags.anew === undefined ? {} : { anew: flags.anew }),
           ...(flags.directory === undefined ? {} : { directory: flags.directory }),
@@ -155,6 +163,23 @@ export function serveCommand(program: Command): void {
         },
       });
     });
+}
+
+/** The mark of a rank that joins; it is launched as any other, and shakes hands with whoever scales up. */
+const SCALE_UP_MARK = "VLLM_ELASTIC_EP_SCALE_UP_LAUNCH";
+
+function joining(
+  flags: Flags,
+  topology: Topology,
+  launches: readonly Launch[],
+): readonly Launch[] {
+  if (flags.scaleUpLaunch !== true && process.env[SCALE_UP_MARK] !== "1") return launches;
+  if (topology.mode !== "external" || topology.firstRank === 0) {
+    throw new UsageError(
+      `--scale-up-launch (${SCALE_UP_MARK}=1): only a rank behind an external load balancer joins by itself, and rank 0 is there already; give --data-parallel-rank, or leave it out`,
+    );
+  }
+  return launches.map((launch) => ({ ...launch, env: { ...launch.env, [SCALE_UP_MARK]: "1" } }));
 }
 
 /** `8900`, `127.0.0.1:8900` or `[::1]:8900`. */

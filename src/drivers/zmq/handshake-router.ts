@@ -10,6 +10,7 @@ import {
   encodeInit,
   encodeScaleUpInit,
   type EngineHandshake,
+  type Hello,
   type Init,
   type ScaleUpInit,
 } from "../../protocol/handshake.ts";
@@ -27,6 +28,8 @@ export interface HandshakeRouterOptions {
   readonly address: string;
   /** Whether a rank is awaited here; asked for every message, so that it may change. */
   readonly expects: (rank: WireRank) => boolean;
+  /** HELLO of a rank that is not awaited; it is counted as a stranger all the same. */
+  readonly onEarlyHello?: (rank: WireRank, hello: Hello) => void;
   /** HELLO, READY, or a status that nobody knows. */
   readonly onMessage: (rank: WireRank, message: EngineHandshake) => void;
   /** An expected rank sent something that cannot be read. */
@@ -102,6 +105,8 @@ function receive(
   const rank = decodeIdentity(identity);
   if (!rank.ok) return strangers.count("identity", () => rank.refusal.text);
   if (!options.expects(rank.value)) {
+    const early = options.onEarlyHello === undefined ? undefined : decode(payload);
+    if (early?.ok && early.value.type === "hello") options.onEarlyHello!(rank.value, early.value);
     return strangers.count("rank", () => `rank ${rank.value}, which is not awaited here`);
   }
   if (!limit.allows(rank.value)) {

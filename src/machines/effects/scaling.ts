@@ -206,6 +206,8 @@ export interface KeepStore {
 export interface ScaleUpSocket {
   readonly type: "socket.scaleUp";
   readonly bind: string;
+  /** The first and the last of the new ranks. */
+  readonly ranks: readonly [first: number, last: number];
   readonly reply: ScaleUpReply;
 }
 

@@ -19,6 +19,8 @@ export interface EngineInput {
   readonly joined?: boolean;
   /** Its front-end scales, and is told when the engine is lost. */
   readonly scales?: boolean;
+  /** Another front-end hosts the store by which the ranks scale: this one learns from its engine where. */
+  readonly learnsStore?: boolean;
 }
 
 export interface EngineContext extends EngineInput {
@@ -37,9 +39,12 @@ export type EngineEvent =
     blocks: number | null;
     statsAddress: string | null;
     hash: string | null;
+    /** External elastic engines: the port of the coordination store, 0 for none, and their redundant experts. */
+    storePort?: number;
+    redundant?: number;
   }
   /** Its first frame on the bus: newest releases tell there what others tell in READY (wire spec, 4.2). */
-  | { type: "firstFrame"; blocks: number | null }
+  | { type: "firstFrame"; blocks: number | null; storePort?: number }
   /** The coordinator came back after a crash. */
   | { type: "resumed" }
   /** A message of this rank that cannot be read, or has a status that there is not. */
@@ -66,6 +71,8 @@ export type EngineEvent =
   /** It is about to leave the group, so its end is expected; or it stays after all. */
   | { type: "leave" }
   | { type: "stay" }
+  /** The group goes on without it, and its part of the front-end has ended: nobody has to hear of its end. */
+  | { type: "dismissed" }
   /** All engines of the group start anew: it ends, or has ended, and says HELLO again. */
   | { type: "restart"; connectMs: number; readyMs: number };
 

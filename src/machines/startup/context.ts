@@ -47,8 +47,12 @@ export interface StartupInput {
   readonly totalMs: number;
   /** For each rank, when all of them start anew. */
   readonly rankLimits?: { readonly connectMs: number; readonly readyMs: number };
-  /** Opens the store by which the ranks scale, and tells everybody where it is. */
+  /** The ranks scale by a store: it is opened here, and everybody is told where it is. */
   readonly scales?: boolean;
+  /** Another front-end opens that store; an engine that shook hands there tells where it is. */
+  readonly learnsStore?: boolean;
+  /** Ranks whose front-ends are here, where these are not all that are awaited. */
+  readonly fronts?: readonly (readonly [number, number])[];
 }
 
 /** Socket name to part to endpoint: `{ bus0: { input: "tcp://...", output: "tcp://..." } }`. */
@@ -61,6 +65,8 @@ export interface StartupContext extends StartupInput {
   readonly ports: readonly number[] | null;
   /** Where the coordination store serves; null until it does, or without one. */
   readonly store: StoreAddress | null;
+  /** Redundant experts, as an engine that joined was told; the configuration says it otherwise. */
+  readonly redundant?: number;
   /** Somebody who outlives this coordinator can host the store. */
   readonly hosted: boolean;
   readonly connected: number;
@@ -89,6 +95,8 @@ export type StartupEvent =
   | FromRank<
     { type: "rankReady"; blocks: number | null; statsAddress: string | null; hash: string | null }
   >
+  /** Where the store is that another front-end opened. */
+  | FromRank<{ type: "rankStore"; port: number; redundant?: number }>
   /** A rank that was ready already has told its blocks. */
   | FromRank<{ type: "rankBlocks"; blocks: number }>
   | FromRank<{ type: "rankRefused"; reason: RefusalReason; phase: Phase; message: string }>
@@ -116,9 +124,10 @@ const socketNames = ({ handshake: _, clients, coordinator }: Sockets): string[] 
 
 /** Everything that INIT tells is known: all sockets but the handshake's own, and the ports. */
 const canAnswer = (
-  { bound, sockets, drawsPorts, ports, scales, store }: StartupContext,
+  { bound, sockets, drawsPorts, ports, scales, learnsStore, store }: StartupContext,
 ): boolean =>
-  (!drawsPorts || ports !== null) && (scales !== true || store !== null) &&
+  (!drawsPorts || ports !== null) &&
+  (scales !== true || learnsStore === true || store !== null) &&
   socketNames(sockets).every((name) => name === "handshake" || bound[name] !== undefined);
 
 export const allBound = (context: StartupContext): boolean =>
@@ -238,7 +247,11 @@ export const failureOf = (event: StartupEvent, context: StartupContext): Failure
 };
 
 /** Every rank of `ranks`, in order. */
-export const eachRank = ({ ranks }: Pick<StartupContext, "ranks">): number[] =>
+export const eachRank = (ranks: StartupContext["ranks"]): number[] =>
   ranks.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i));
+
+/** Where the ranks meet. */
+export const masterOf = ({ parallelConfig }: StartupInput): string =>
+  String(parallelConfig?.["data_parallel_master_ip"]);
 
 export const rankIn = (of: string | null): string => of?.split("/")[1] ?? "";
