@@ -41,6 +41,7 @@ export const judged: Readonly<Record<string, Judged>> = {
       rank({ strict: true }),
       rank({ joined: true, scales: true }),
       rank({ launched: true, callable: false }),
+      rank({ launched: true, learnsStore: true }),
     ],
   },
   startup: {

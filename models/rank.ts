@@ -21,8 +21,11 @@ export interface RankOptions {
   readonly scales?: boolean;
   /** It can be asked whether it goes on. Default true. */
   readonly callable?: boolean;
+  /** Its front-end learns from it where the coordination store is. Default false. */
+  readonly learnsStore?: boolean;
 }
 
+const STORE_PORT = 5;
 const RANK = "rank/0/engine";
 const BLOCKS = 7;
 
@@ -37,6 +40,8 @@ interface History {
   readonly end: "" | "late" | "lost" | "stopped" | "left" | "restarted" | "restarting";
   readonly gone: boolean;
   readonly blocks: number | null;
+  /** Its group went on without it, and nobody has to hear of its end. */
+  readonly dismissed: boolean;
 }
 
 /** What an event means to a rank with this history. */
@@ -51,7 +56,8 @@ interface Meaning {
 }
 
 /** A new rank that joined was greeted elsewhere. */
-const begin = (joined: boolean): History => ({
+const begin = (joined: boolean, dismissed = false): History => ({
+  dismissed,
   hello: joined,
   ready: joined,
   leaving: false,
@@ -70,7 +76,8 @@ const stateOf = ({ hello, ready, leaving, asked, end }: History): string => {
 };
 
 function meaningOf(history: History, event: KernelEvent, input: EngineInput): Meaning {
-  const { strict, launched, scales = false } = input;
+  const { strict, launched, learnsStore = false } = input;
+  const scales = input.scales === true && !history.dismissed;
   const { type } = event;
   const precisely = stateOf(history);
   // While it is asked whether it goes on, it serves like before.
@@ -79,6 +86,9 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
   const to = (report: Record<string, Json>): NonNullable<Meaning["told"]> => [["startup", report]];
   const toFrontEnd = (type: string): NonNullable<Meaning["told"]> =>
     scales ? [["rank/0/topology", { type }]] : [];
+  const toldStore = learnsStore && event["storePort"] === STORE_PORT
+    ? to({ type: "rankStore", port: STORE_PORT })
+    : [];
   const starting = state === "awaited" || state === "connected";
   const declares = event["local"] !== input.local
     ? "wrong-locality"
@@ -113,7 +123,7 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
           return starting ? refused(declares || "unexpected") : { history };
         }
         return {
-          history: { ...begin(false), hello: true },
+          history: { ...begin(false, history.dismissed), hello: true },
           told: to({ type: again ? "rankTakenOver" : "rankConnected" }),
           init: true,
         };
@@ -131,6 +141,7 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
       return {
         history: { ...history, ready: true, blocks: event["blocks"] as null ?? history.blocks },
         told: [
+          ...toldStore,
           ...to({ type: "rankReady", blocks: event["blocks"] as Json ?? history.blocks }),
           ...toFrontEnd("engineRestarted"),
         ],
@@ -143,18 +154,23 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
       const blocks = event["blocks"] as number | null ?? history.blocks;
       if (state === "ready") {
         return history.blocks !== null || blocks === null
-          ? { history }
-          : { history: { ...history, blocks }, told: to({ type: "rankBlocks", blocks }) };
+          ? { history, told: toldStore }
+          : {
+            history: { ...history, blocks },
+            told: [...to({ type: "rankBlocks", blocks }), ...toldStore],
+          };
       }
       return state === "leaving" || state === "restarting"
         ? { history }
-        : { history: { ...history, blocks } };
+        : { history: { ...history, blocks }, told: toldStore };
     }
     case "exited":
       if (state === "late" || state === "restarted") {
         return { history: { ...history, end: ending } };
       }
-      if (state === "restarting") return { history: { ...begin(false), gone: true } };
+      if (state === "restarting") {
+        return { history: { ...begin(false, history.dismissed), gone: true } };
+      }
       if (starting && event["restarting"] === true) {
         return {
           history: { ...history, hello: false, gone: true },
@@ -179,13 +195,21 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
       return state === "ready"
         ? { history: { ...history, leaving: true, asked: false } }
         : { history };
+    case "dismissed":
+      return {
+        history: {
+          ...history,
+          dismissed: true,
+          ...(state === "ready" ? { end: "left", asked: false } : {}),
+        },
+      };
     case "stay":
       return { history: { ...history, leaving: false } };
     // All engines start anew: one of ours that still runs has to end first.
     case "restart":
       return launched && !history.gone
         ? { history: { ...history, end: "restarting", blocks: null } }
-        : { history: { ...begin(false), gone: history.gone } };
+        : { history: { ...begin(false, history.dismissed), gone: history.gone } };
     case "resumed":
       return state === "ready" && input.callable
         ? { history: { ...history, asked: true }, asks: true }
@@ -245,6 +269,7 @@ function remember(memory: Memory, happening: Happening, input: EngineInput): Mem
 export function rank(options: RankOptions = {}): Model {
   const { launched = false, strict = false, joined = false, scales = false, callable = true } =
     options;
+  const { learnsStore = false } = options;
   const input: EngineInput = {
     local: launched,
     headless: !launched,
@@ -258,6 +283,7 @@ export function rank(options: RankOptions = {}): Model {
     callable,
     ...(joined ? { joined } : {}),
     ...(scales ? { scales } : {}),
+    ...(learnsStore ? { learnsStore } : {}),
   };
   const { local, headless } = input;
   const ready = (blocks: number | null) => ({ blocks, statsAddress: null, hash: null });
@@ -279,15 +305,27 @@ export function rank(options: RankOptions = {}): Model {
     { type: "exited", code: 1, signal: null },
     { type: "exited", code: 1, signal: null, restarting: true },
     { type: "exited", code: 0, signal: null, asked: true },
+    ...(learnsStore
+      ? [
+        { type: "ready", local, headless, ...ready(BLOCKS), storePort: STORE_PORT },
+        { type: "ready", local, headless, ...ready(BLOCKS), storePort: 0 },
+        { type: "firstFrame", blocks: BLOCKS, storePort: STORE_PORT },
+        { type: "firstFrame", blocks: null, storePort: STORE_PORT },
+      ]
+      : []),
   ];
-  const membership = [{ type: "leave" }, { type: "stay" }];
+  const membership = [
+    { type: "leave" },
+    { type: "stay" },
+    ...(scales ? [{ type: "dismissed" }] : []),
+  ];
   const restart = { type: "restart", connectMs: 1, readyMs: 1 };
   const memory = (w: World): Memory => w.memory("history");
   const context = (w: World) => w.at(RANK)!.context;
   return defineModel({
     name: `one ${joined ? "joined" : launched ? "launched" : "remote"} rank${
       strict ? ", strict" : ""
-    }${scales ? ", scaling" : ""}${callable ? "" : ", on another's bus"}`,
+    }${scales ? ", scaling" : ""}${learnsStore ? ", that knows the store" : ""}${callable ? "" : ", on another's bus"}`,
     processes: {
       [RANK]: { runs: engine, input: input as unknown as Json },
       "startup": { runs: listener },

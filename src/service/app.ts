@@ -295,6 +295,7 @@ function followOperations(scaling: Scaler, feed: Feed, metrics: Metrics): () => 
       record.operation,
       record.phase,
       record.waitingFor,
+      record.silentEngines,
       record.firstError,
     ]);
     if (text !== last) feed.push("operation", record);

@@ -23,7 +23,7 @@ import { MemoryEngines } from "./memory-engines.ts";
 
 export interface ScalingGroupOptions {
   readonly size: number;
-  /** The ranks whose front-ends are here; all by default. */
+  /** The ranks whose front-ends are here; all by default. Otherwise an operation is asked for at each front-end. */
   readonly ranks?: readonly number[];
   readonly maxSize?: number;
   readonly experts?: number;
@@ -91,7 +91,8 @@ export class ScalingGroup {
         ...expertise,
         size,
         settleMs,
-        newcomer: { limits, engine: null },
+        ...(options.ranks === undefined ? {} : { fronts: options.ranks }),
+        newcomer: options.ranks === undefined ? { limits, engine: null } : null,
         joiner: null,
         watchesEngines: false,
       },

@@ -5,7 +5,7 @@ import { judged } from "../../models/mutation.ts";
 
 // All mutants of all machines: npm run mutants. Here those of the machines that are quick, and samples of the others.
 const pinned: readonly (readonly [name: string, limit: number | undefined, mutants: number])[] = [
-  ["engine", undefined, 659],
+  ["engine", undefined, 684],
   ["startup", 12, 12],
   ["waves", undefined, 55],
   ["group-call", undefined, 5],

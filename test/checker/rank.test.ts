@@ -7,8 +7,9 @@ const cases: readonly (readonly [RankOptions, number])[] = [
   [{}, 114],
   [{ launched: true }, 115],
   [{ strict: true }, 98],
-  [{ joined: true, scales: true }, 212],
+  [{ joined: true, scales: true }, 432],
   [{ launched: true, callable: false }, 50],
+  [{ launched: true, learnsStore: true }, 115],
 ];
 
 for (const [options, states] of cases) {

@@ -19,7 +19,7 @@ test("muster demo: four engines as processes form up, become six, then three, an
     assert.match(out, new RegExp(`rank ${rank} ready`));
   }
   assert.match(out, /✓ 4 ranks formed up in/);
-  assert.match(out, /KV cache blocks: 37000 in all, 8500 to 10000 a rank/);
+  assert.match(out, /KV cache blocks: 28500 in all, 9000 to 10000 a rank/);
   for (const rank of [4, 5]) assert.match(out, new RegExp(`rank ${rank} ready`));
   assert.match(out, /4 to 6 ranks: preparing\n[^]*4 to 6 ranks: committing\n[^]*4 to 6 ranks in /);
   for (const rank of [3, 4, 5]) {

@@ -76,12 +76,15 @@ export function operationLines(scaling: Scaling | null): string[] {
     ]),
   ];
   if (record === null) return state;
-  const { firstError, waitingFor, doubts, enginesToRestart, safeToDelete } = record;
+  const { firstError, waitingFor, silentEngines, doubts, enginesToRestart, safeToDelete } = record;
   const list = (ranks: readonly number[]) => ranks.join(", ");
   return [
     ...state,
     `  operation ${record.operation}: ${record.phase}, to ${record.target} ranks`,
     ...(waitingFor.length === 0 ? [] : [`    waiting for ranks ${list(waitingFor)}`]),
+    ...(silentEngines.length === 0
+      ? []
+      : [`    no answer from the engines of ranks ${list(silentEngines)}`]),
     ...record.participants.map((p) => `    rank ${p.rank}  ${p.state}`),
     ...(firstError === null ? [] : [
       `    first error${
