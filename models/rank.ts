@@ -153,12 +153,10 @@ function meaningOf(history: History, event: KernelEvent, input: EngineInput): Me
     case "firstFrame": {
       const blocks = event["blocks"] as number | null ?? history.blocks;
       if (state === "ready") {
-        return history.blocks !== null || blocks === null
-          ? { history, told: toldStore }
-          : {
-            history: { ...history, blocks },
-            told: [...to({ type: "rankBlocks", blocks }), ...toldStore],
-          };
+        return history.blocks !== null || blocks === null ? { history, told: toldStore } : {
+          history: { ...history, blocks },
+          told: [...to({ type: "rankBlocks", blocks }), ...toldStore],
+        };
       }
       return state === "leaving" || state === "restarting"
         ? { history }
@@ -325,7 +323,9 @@ export function rank(options: RankOptions = {}): Model {
   return defineModel({
     name: `one ${joined ? "joined" : launched ? "launched" : "remote"} rank${
       strict ? ", strict" : ""
-    }${scales ? ", scaling" : ""}${learnsStore ? ", that knows the store" : ""}${callable ? "" : ", on another's bus"}`,
+    }${scales ? ", scaling" : ""}${learnsStore ? ", that knows the store" : ""}${
+      callable ? "" : ", on another's bus"
+    }`,
     processes: {
       [RANK]: { runs: engine, input: input as unknown as Json },
       "startup": { runs: listener },

@@ -31,7 +31,7 @@ test(
     try {
       await coordinator.scaling!.until(() =>
         operation.record().participants.filter((p) => p.state.includes(".pausing")).length === 3 ||
-      undefined
+        undefined
       );
       await operation.abort("it takes too long");
       await assert.rejects(operation.completed(), (error: ScalingFailed) => {

@@ -216,7 +216,9 @@ async function scaleAgain(
 /** `npm run test:crash` crashes at every point; otherwise at every 40th. */
 const EVERY = process.env["MUSTER_CRASH_ROUNDS"] === undefined ? 40 : 1;
 
-for (const [size, target, who] of [[3, 2, 0], [3, 2, 1], [3, 2, 2], [2, 3, 0], [2, 3, 1]] as const) {
+for (
+  const [size, target, who] of [[3, 2, 0], [3, 2, 1], [3, 2, 2], [2, 3, 0], [2, 3, 1]] as const
+) {
   test(`${size} to ${target} ranks, a front-end for each, that of rank ${who} dead at fault points: all end alike, and scale again`, async (t) => {
     const whole = await tell({ size, target, who, dieAt: 0 });
     assert.deepEqual(new Set(whole.phases), new Set(["completed"]));
