@@ -7,7 +7,7 @@
 import type { Arrivals } from "./arrivals.ts";
 import type { Expander } from "./expander.ts";
 import { NARROW } from "./layout.ts";
-import { EDGE, LIST, READS } from "./successor-lists.ts";
+import { EDGE, LIST, READS, type SuccessorLists } from "./successor-lists.ts";
 import { STATE, UNIT_BITS, type Wave } from "./wave.ts";
 
 /**
@@ -27,12 +27,15 @@ export function gather(
   wave: Wave,
 ): number {
   wave.clear(expander.bundles);
+  // When lists are forgotten on the way to the next state, those of the states before it are still here.
+  const { lists } = expander;
+  const inherited = arrivals?.listsFor(expander);
   if (wave.width === NARROW) {
     wave.size = listsOfNarrow(expander, pool, at, states, wave);
-    applyToNarrow(expander, pool, at, arrivals, first, wave);
+    applyToNarrow(lists, pool, at, arrivals, first, wave);
   } else {
-    wave.size = listsOfWide(expander, pool, at, states, arrivals, first, wave);
-    applyToWide(expander, pool, at, arrivals, first, wave);
+    wave.size = listsOfWide(expander, pool, at, states, arrivals, inherited, first, wave);
+    applyToWide(lists, pool, at, arrivals, inherited, first, wave);
   }
   return wave.size;
 }
@@ -67,11 +70,11 @@ function listsOfWide(
   at: number,
   states: number,
   arrivals: Arrivals | undefined,
+  inherited: Int32Array | undefined,
   first: number,
   { lists, width }: Wave,
 ): number {
   const { bundles } = expander;
-  const inherited = arrivals?.listsFor(expander);
   const ring = arrivals === undefined ? 0 : arrivals.marks.length - 1;
   for (let k = 0, to = 0; k < states; k++) {
     const state = at + width * k;
@@ -97,7 +100,7 @@ function listsOfWide(
 const NO_ARRIVALS = new Int32Array(1);
 
 function applyToNarrow(
-  { lists: { edges, header, stride } }: Expander,
+  { edges, header, stride }: SuccessorLists,
   pool: Int32Array,
   at: number,
   arrivals: Arrivals | undefined,
@@ -149,18 +152,17 @@ function applyToNarrow(
 }
 
 function applyToWide(
-  expander: Expander,
+  { edges, header, stride }: SuccessorLists,
   pool: Int32Array,
   at: number,
   arrivals: Arrivals | undefined,
+  inherited: Int32Array | undefined,
   first: number,
   wave: Wave,
 ): void {
-  const { edges, header, stride } = expander.lists;
   const { width, size, states, lists } = wave;
   const bundles = wave.bundles.length;
   const came = arrivals?.marks ?? NO_ARRIVALS;
-  const inherited = arrivals?.listsFor(expander);
   let { words, marks, ordinals, room } = wave;
   let n = 0;
   for (let k = 0, next = 0; k < size; k++) {
