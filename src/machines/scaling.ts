@@ -57,6 +57,7 @@ export const scaling: Chart<ScalingContext, ScalingEvent> = setup({
     engineTouched: false,
     everyoneDecides: false,
     objection: null,
+    error: null,
     requested: false,
     attempts: 0,
     engineToRestart: false,

@@ -34,6 +34,8 @@ export interface ScalingGroupOptions {
   readonly journal?: JournalStore;
   /** What outlives a coordinator that dies: its engines, its stores, and the port of the first store. */
   readonly world?: GroupWorld;
+  /** Who greets new ranks; in memory by default. */
+  readonly greeting?: Driver<SendScaleUpInit, ScaleUpSocket>;
   readonly fault?: (name: string) => void;
   readonly graceMs?: number;
 }
@@ -104,7 +106,7 @@ export class ScalingGroup {
         new ScalingStoreDriver({ ...options.store, stores }) as never,
         new EngineCallDriver(engines) as never,
         new ScalingDrawDriver() as never,
-        new MemoryGreeting(engines) as never,
+        (options.greeting ?? new MemoryGreeting(engines)) as never,
       ],
       configuration,
       ...(options.fault === undefined ? {} : { fault: options.fault }),

@@ -8,15 +8,15 @@ const cases: readonly (readonly [ScalingOptions, number])[] = [
   [{ target: 1, crashes: 0, timeouts: 0 }, 494],
   [{ target: 3, crashes: 1, timeouts: 0 }, 8109],
   [{ target: 1, crashes: 1, timeouts: 0 }, 5672],
-  [{ target: 3, crashes: 0, timeouts: 1 }, 10327],
-  [{ target: 3, crashes: 1, timeouts: 1 }, 115235],
-  [{ target: 1, crashes: 1, timeouts: 1 }, 80711],
+  [{ target: 3, crashes: 0, timeouts: 1 }, 9679],
+  [{ target: 3, crashes: 1, timeouts: 1 }, 106085],
+  [{ target: 1, crashes: 1, timeouts: 1 }, 76027],
   [{ ranks: 3, target: 4, crashes: 0, timeouts: 0 }, 5684],
   [{ ranks: 3, target: 2, crashes: 0, timeouts: 0 }, 3476],
   [{ ranks: 3, target: 2, crashes: 1, timeouts: 0 }, 66178],
   // The operator's abort.
-  [{ target: 3, crashes: 0, timeouts: 0, abort: true }, 5157],
-  [{ target: 1, crashes: 1, timeouts: 0, abort: true }, 31374],
+  [{ target: 3, crashes: 0, timeouts: 0, abort: true }, 5391],
+  [{ target: 1, crashes: 1, timeouts: 0, abort: true }, 32604],
   // Asked by an operation that says commit when all are prepared.
   [{ target: 3, crashes: 0, timeouts: 0, shared: true }, 716],
   [{ target: 3, crashes: 1, timeouts: 0, shared: true }, 7911],
@@ -25,8 +25,8 @@ const cases: readonly (readonly [ScalingOptions, number])[] = [
   [{ target: 3, crashes: 1, timeouts: 0, storeFaults: 1 }, 34638],
   [{ target: 1, crashes: 0, timeouts: 0, storeFaults: 2 }, 5615],
   // A connection, an engine, or an address, for good.
-  [{ target: 3, crashes: 0, timeouts: 0, losses: 1 }, 11778],
-  [{ target: 1, crashes: 1, timeouts: 0, losses: 1 }, 78023],
+  [{ target: 3, crashes: 0, timeouts: 0, losses: 1 }, 11106],
+  [{ target: 1, crashes: 1, timeouts: 0, losses: 1 }, 72169],
   // What an operation of before has left in the store.
   [{ target: 1, crashes: 0, timeouts: 0, earlier: "unfinished" }, 498],
   [{ target: 1, crashes: 0, timeouts: 0, earlier: "committing" }, 8],

@@ -1,325 +1,512 @@
 /**
- * Mixed clusters: ranks of ours among ranks that behave as the original's, over torch's TCPStore and msgspec. Ours as rank 0, and the reverse; up,
- * down, and each failure. Agreement is promised where all old ranks are ours; here the same bytes are spoken, and ours say what they know.
+ * Mixed clusters: ranks of ours among ranks that behave as the original's, over torch's TCPStore and msgspec. Ours as rank 0, and the reverse; up and
+ * down; success, and each failure at a rank of either side. Agreement is promised where all old ranks are ours; here the same bytes are
+ * spoken, and ours say what they know.
+ *
+ * The table below is complete: a test holds every cell of role, direction and scenario against it, and says why where there is none.
  */
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
-import { OwnStores } from "../../src/drivers/scaling-store.ts";
-import type { ScalingOutput } from "../../src/machines/scaling.ts";
-import { MemoryEngines } from "../../src/testing/memory-engines.ts";
-import { ScalingGroup } from "../../src/testing/scaling-group.ts";
-import { missing, type Peer, peer } from "./python.ts";
+import { after, before, describe, test } from "node:test";
+import { type Ending, type Mixed, scale } from "./mixed.ts";
+import { Originals } from "./originals.ts";
+import { missing } from "./python.ts";
 
-const options = { skip: missing, timeout: 120_000 };
-const LIMIT_S = 8;
-const LIMITS = {
-  prepareMs: 12_000,
-  voteMs: 8_000,
-  outcomeMs: 8_000,
-  utilityMs: 5_000,
-  retryMs: 50,
+type Role = "ours leads" | "ours follows";
+type Direction = "up" | "down";
+
+const SCENARIOS = [
+  "success",
+  "an original rank is killed before it is prepared",
+  "an original rank is killed before its vote",
+  "an original rank is killed after its vote",
+  "an original rank is silent",
+  "an original rank's engine cannot prepare",
+  "an original rank's engine cannot pause",
+  "an original rank's engine cannot switch",
+  "an original rank's engine does not resume",
+  "an original rank hears late of an earlier operation",
+  "an original rank 0 dies between two writes",
+  "an original rank 0 dies when its end is half written",
+  "ours is killed before it is prepared",
+  "ours is killed before it is prepared, and comes back",
+  "ours is killed after its vote, and comes back",
+  "ours is silent: its engine does not answer",
+  "ours: its engine cannot prepare",
+  "ours: its engine cannot pause",
+  "ours: its engine cannot switch",
+  "ours: its engine does not resume",
+  "ours hears late of an earlier operation",
+  "ours as rank 0 dies between two writes, and comes back",
+  "ours as rank 0 dies between two writes, and takes its store with it",
+  "ours is asked to abort before its vote",
+  "ours is asked to abort after its vote",
+  "a stranger comes to the scale-up port",
+  "what failed is asked for again",
+] as const;
+type Scenario = (typeof SCENARIOS)[number];
+
+interface Cell {
+  readonly mixed: Mixed;
+  readonly ours: Ending["ours"];
+  readonly theirs: Ending["theirs"];
+  /** What ours gives as its cause. */
+  readonly text?: RegExp;
+  readonly restart?: readonly number[];
+  /** Why it ends so, where that is not plain. */
+  readonly because?: string;
+  readonly again?: Pick<Ending, "ours" | "theirs">;
+}
+
+type Cells = Readonly<Record<Direction, Cell | string>>;
+
+// ---- who takes part ---------------------------------------------------------------------------------------------
+
+/** Ours is rank 0; 1 and 2 are the original's. Down: rank 2 leaves. Up: rank 3 comes. */
+const LEADS = {
+  up: { ours: [0], from: 3, to: 4 },
+  down: { ours: [0], from: 3, to: 2 },
+} as const;
+/** Ours is rank 1; 0 and 2 are the original's. */
+const FOLLOWS = {
+  up: { ours: [1], from: 3, to: 4 },
+  down: { ours: [1], from: 3, to: 2 },
+} as const;
+
+type More = Omit<Mixed, "ours" | "from" | "to">;
+type Expected = Omit<Cell, "mixed">;
+
+const both = (
+  groups: typeof LEADS | typeof FOLLOWS,
+  more: More,
+  expected: Expected,
+): Cells => ({
+  up: {
+    mixed: { ...groups.up, ...more },
+    ...expected,
+    theirs: whoLeaves(expected.theirs, "up"),
+  },
+  down: {
+    mixed: { ...groups.down, ...more },
+    ...expected,
+    theirs: whoLeaves(expected.theirs, "down"),
+  },
+});
+const leads = (more: More, expected: Expected): Cells => both(LEADS, more, expected);
+const follows = (more: More, expected: Expected): Cells => both(FOLLOWS, more, expected);
+const never = (why: string): Cells => ({ up: why, down: why });
+
+/** How all ranks of a group end alike. */
+const ofLeads = (ours: string, one: string, two: string): Expected => ({
+  ours: { 0: ours },
+  theirs: { 1: one, 2: two },
+});
+const ofFollows = (zero: string, ours: string, two: string): Expected => ({
+  ours: { 1: ours },
+  theirs: { 0: zero, 2: two },
+});
+
+/** Whether an original rank has read an error by the time that it ends well is a matter of its back-off. */
+const EITHER = "completed or failed";
+/** One that leaves ends with its own shutdown, and waits for nobody; one that stays does not. */
+const LEAVER = "leaver";
+const whoLeaves = (theirs: Ending["theirs"], direction: Direction): Ending["theirs"] =>
+  Object.fromEntries(
+    Object.entries(theirs).map(([rank, outcome]) => [
+      rank,
+      outcome !== LEAVER ? outcome : direction === "down" ? EITHER : "failed",
+    ]),
+  );
+
+const NO_ORIGINAL_LEADER = "rank 0 is ours here: that row is about an original one";
+const NO_LEADER_OF_OURS = "ours is not rank 0 here: that row is about ours as rank 0";
+
+// ---- the table --------------------------------------------------------------------------------------------------
+
+const TABLE: Readonly<Record<Scenario, Readonly<Record<Role, Cells>>>> = {
+  "success": {
+    "ours leads": leads({}, ofLeads("completed", "completed", "completed")),
+    "ours follows": follows({}, ofFollows("completed", "completed", "completed")),
+  },
+  "an original rank is killed before it is prepared": {
+    "ours leads": leads({ theirs: { 1: "dies-before-prepared" } }, {
+      ...ofLeads("failed", "died", "failed"),
+      because: "the first one whose time is over fails, and the other reads its error",
+    }),
+    "ours follows": {
+      up: {
+        mixed: { ...FOLLOWS.up, theirs: { 2: "dies-before-prepared" } },
+        ...ofFollows("failed", "failed", "died"),
+        text: /Timed out waiting for external Elastic EP ranks to prepare/,
+      },
+      down: {
+        mixed: { ...FOLLOWS.down, theirs: { 2: "dies-before-prepared" } },
+        ...ofFollows("failed", "failed", "died"),
+        because: "nobody waits for the engine of one that leaves: rank 0 ends it at the barrier",
+        text: /Timed out waiting for external Elastic EP drains/,
+      },
+    },
+  },
+  "an original rank is killed before its vote": {
+    "ours leads": leads({ theirs: { 1: "dies-before-vote" } }, {
+      ...ofLeads("failed", "died", "failed"),
+      because: "rank 2 gives up at the barrier, so nobody can have committed",
+    }),
+    "ours follows": follows({ theirs: { 2: "dies-before-vote" } }, {
+      ...ofFollows("failed", "failed", "died"),
+      text: /Timed out waiting for external Elastic EP drains/,
+    }),
+  },
+  "an original rank is killed after its vote": {
+    "ours leads": leads({ theirs: { 1: "dies-after-vote" } }, {
+      ...ofLeads("failed", "died", LEAVER),
+      because: "without its finish nothing is completed, and rank 0 says so",
+      text: /Timed out waiting for all old ranks to finish/,
+      restart: [0],
+    }),
+    "ours follows": follows({ theirs: { 2: "dies-after-vote" } }, {
+      ...ofFollows("failed", "failed", "died"),
+      text: /Timed out waiting for all old ranks to finish/,
+      restart: [1],
+    }),
+  },
+  "an original rank is silent": {
+    "ours leads": {
+      up: {
+        mixed: { ...LEADS.up, theirs: { 2: "silent" } },
+        ...ofLeads("failed", "failed", "silent"),
+      },
+      down: {
+        mixed: { ...LEADS.down, theirs: { 1: "silent" } },
+        ...ofLeads("failed", "silent", "failed"),
+      },
+    },
+    "ours follows": {
+      up: {
+        mixed: { ...FOLLOWS.up, theirs: { 0: "silent" } },
+        ...ofFollows("silent", "failed", "failed"),
+        text: /Timed out waiting for rank 0 to publish/,
+        restart: [],
+      },
+      down: {
+        mixed: { ...FOLLOWS.down, theirs: { 2: "silent" } },
+        ...ofFollows("failed", "failed", "silent"),
+        text: /Timed out waiting for external Elastic EP drains/,
+      },
+    },
+  },
+  "an original rank's engine cannot prepare": {
+    "ours leads": leads({ theirs: { 1: "reinitialize" } }, {
+      ...ofLeads("failed", "failed", "failed"),
+      text: /reinitialize_distributed method failed: on demand/,
+    }),
+    "ours follows": follows({ theirs: { 0: "reinitialize" } }, {
+      ...ofFollows("failed", "failed", "failed"),
+    }),
+  },
+  "an original rank's engine cannot pause": {
+    "ours leads": leads({ theirs: { 1: "after-vote" } }, {
+      ...ofLeads("failed", "failed", LEAVER),
+      text: /pause_scheduler method failed: on demand/,
+    }),
+    "ours follows": follows({ theirs: { 0: "after-vote" } }, {
+      ...ofFollows("failed", "failed", LEAVER),
+      text: /pause_scheduler method failed: on demand/,
+    }),
+  },
+  "an original rank's engine cannot switch": {
+    "ours leads": leads({ theirs: { 1: "commit" } }, {
+      ...ofLeads("failed", "failed", LEAVER),
+      text: /commit_prepared_elastic_ep method failed: on demand/,
+    }),
+    "ours follows": follows({ theirs: { 0: "commit" } }, {
+      ...ofFollows("failed", "failed", LEAVER),
+      text: /commit_prepared_elastic_ep method failed: on demand/,
+    }),
+  },
+  "an original rank's engine does not resume": {
+    "ours leads": {
+      up: {
+        mixed: { ...LEADS.up, theirs: { 1: "resume" } },
+        ...ofLeads("completed", "failed", EITHER),
+        because:
+          "it is completed when that rank writes an error all the same: its own step after the end, which nobody can keep it from",
+      },
+      down: {
+        mixed: { ...LEADS.down, theirs: { 1: "resume" } },
+        ...ofLeads("completed", "failed", "completed"),
+      },
+    },
+    "ours follows": {
+      up: {
+        mixed: { ...FOLLOWS.up, theirs: { 2: "resume" } },
+        ...ofFollows("completed", "completed", "failed"),
+      },
+      down: {
+        mixed: { ...FOLLOWS.down, theirs: { 0: "resume" } },
+        ...ofFollows("failed", "completed", "completed"),
+        because: "rank 0 itself wrote completed, and then an error",
+      },
+    },
+  },
+  "an original rank hears late of an earlier operation": {
+    "ours leads": leads({ theirs: { 1: "late-notification" } }, {
+      ...ofLeads("completed", "silent", "completed"),
+      because: "it writes the finish of this epoch for the word about another, and never switches",
+    }),
+    "ours follows": {
+      up: {
+        mixed: { ...FOLLOWS.up, theirs: { 2: "late-notification" } },
+        ...ofFollows("completed", "completed", "silent"),
+      },
+      down: {
+        mixed: { ...FOLLOWS.down, theirs: { 0: "late-notification" } },
+        ...ofFollows("silent", "waiting", "completed"),
+        because: "rank 0 never says how it ended: ours is in doubt, and says so",
+      },
+    },
+  },
+  "an original rank 0 dies between two writes": {
+    "ours leads": never(NO_ORIGINAL_LEADER),
+    "ours follows": follows({ theirs: { 0: "dies-between-writes" } }, {
+      ...ofFollows("died", "failed", "failed"),
+      because: "it takes its store with it, before anybody has voted",
+      restart: [],
+    }),
+  },
+  "an original rank 0 dies when its end is half written": {
+    "ours leads": never(NO_ORIGINAL_LEADER),
+    "ours follows": {
+      up: {
+        mixed: { ...FOLLOWS.up, theirs: { 0: "dies-half-completed" } },
+        ...ofFollows("died", "completed", "failed"),
+        because: "ours has read the one record that there is, the original waits for the other",
+      },
+      down: {
+        mixed: { ...FOLLOWS.down, theirs: { 0: "dies-half-completed" } },
+        ...ofFollows("died", "completed", "completed"),
+      },
+    },
+  },
+  "ours is killed before it is prepared": {
+    "ours leads": leads(
+      { dies: { at: "effect.engine.call.before" } },
+      ofLeads("gone", "failed", "failed"),
+    ),
+    "ours follows": follows(
+      { dies: { at: "effect.engine.call.before" } },
+      ofFollows("failed", "gone", "failed"),
+    ),
+  },
+  "ours is killed before it is prepared, and comes back": {
+    "ours leads": leads({ dies: { at: "effect.engine.call.before", returns: true } }, {
+      ...ofLeads("failed", "failed", "failed"),
+      because: "nobody knows whether its engine was asked, and no key says that it is ready",
+      text: /after a restart nobody knows whether the engine was prepared/,
+      restart: [0],
+    }),
+    "ours follows": follows({ dies: { at: "effect.engine.call.after", returns: true } }, {
+      ...ofFollows("completed", "completed", "completed"),
+      because: "its engine says by its key that it is ready",
+    }),
+  },
+  "ours is killed after its vote, and comes back": {
+    "ours leads": leads({ dies: { at: "effect.store.decide.after", returns: true } }, {
+      ...ofLeads("completed", "completed", "completed"),
+    }),
+    "ours follows": follows({ dies: { at: "effect.store.decide.before", returns: true } }, {
+      ...ofFollows("completed", "completed", "completed"),
+    }),
+  },
+  "ours is silent: its engine does not answer": {
+    "ours leads": leads({ engines: { "0 reinitialize_distributed": "silent" } }, {
+      ...ofLeads("failed", "failed", "failed"),
+      text: /the engine did not answer reinitialize_distributed in time/,
+    }),
+    "ours follows": follows({ engines: { "1 reinitialize_distributed": "silent" } }, {
+      ...ofFollows("failed", "failed", "failed"),
+      text: /the engine did not answer reinitialize_distributed in time/,
+    }),
+  },
+  "ours: its engine cannot prepare": {
+    "ours leads": leads({ engines: { "0 reinitialize_distributed": "fails" } }, {
+      ...ofLeads("failed", "failed", "failed"),
+      text: /reinitialize_distributed method failed: on demand/,
+    }),
+    "ours follows": follows({ engines: { "1 reinitialize_distributed": "fails" } }, {
+      ...ofFollows("failed", "failed", "failed"),
+      text: /reinitialize_distributed method failed: on demand/,
+    }),
+  },
+  "ours: its engine cannot pause": {
+    "ours leads": leads({ engines: { "0 pause_scheduler": "fails" } }, {
+      ...ofLeads("failed", "failed", LEAVER),
+      text: /pause_scheduler method failed: on demand/,
+    }),
+    "ours follows": follows({ engines: { "1 pause_scheduler": "fails" } }, {
+      ...ofFollows("failed", "failed", LEAVER),
+      text: /pause_scheduler method failed: on demand/,
+    }),
+  },
+  "ours: its engine cannot switch": {
+    "ours leads": leads({ engines: { "0 commit_prepared_elastic_ep": "fails" } }, {
+      ...ofLeads("failed", "failed", LEAVER),
+      text: /commit_prepared_elastic_ep method failed: on demand/,
+      restart: [0],
+    }),
+    "ours follows": follows({ engines: { "1 commit_prepared_elastic_ep": "fails" } }, {
+      ...ofFollows("failed", "failed", LEAVER),
+      text: /commit_prepared_elastic_ep method failed: on demand/,
+      restart: [1],
+    }),
+  },
+  "ours: its engine does not resume": {
+    "ours leads": leads({ engines: { "0 resume_scheduler": "fails" } }, {
+      ...ofLeads("completed", "completed", "completed"),
+      because: "it is completed; what is left is an engine that stands still",
+      restart: [0],
+    }),
+    "ours follows": follows({ engines: { "1 resume_scheduler": "fails" } }, {
+      ...ofFollows("completed", "completed", "completed"),
+      restart: [1],
+    }),
+  },
+  "ours hears late of an earlier operation": {
+    "ours leads": leads({ lateWord: true }, ofLeads("completed", "completed", "completed")),
+    "ours follows": follows({ lateWord: true }, ofFollows("completed", "completed", "completed")),
+  },
+  "ours as rank 0 dies between two writes, and comes back": {
+    "ours leads": leads({ dies: { at: "effect.store.write.after", returns: true } }, {
+      ...ofLeads("completed", "completed", "completed"),
+    }),
+    "ours follows": never(NO_LEADER_OF_OURS),
+  },
+  "ours as rank 0 dies between two writes, and takes its store with it": {
+    "ours leads": leads(
+      { dies: { at: "effect.store.write.after", withStores: true } },
+      ofLeads("gone", "failed", "failed"),
+    ),
+    "ours follows": never(NO_LEADER_OF_OURS),
+  },
+  "ours is asked to abort before its vote": {
+    "ours leads": leads({ abortIn: "awaitingEngines", theirs: { 1: "silent" } }, {
+      ...ofLeads("failed", "silent", "failed"),
+      text: /the operator thinks otherwise/,
+      restart: [0],
+    }),
+    "ours follows": follows({ abortIn: "awaitingEpoch", theirs: { 0: "silent" } }, {
+      ...ofFollows("silent", "failed", "failed"),
+      because: "it knows of no epoch yet, so the others end by their own limits",
+      text: /the operator thinks otherwise/,
+      restart: [],
+    }),
+  },
+  "ours is asked to abort after its vote": {
+    "ours leads": {
+      up: {
+        mixed: {
+          ours: [0],
+          from: 2,
+          to: 3,
+          abortIn: "awaitingVotes",
+          theirs: { 1: "dies-before-vote" },
+        },
+        ours: { 0: "waiting" },
+        theirs: { 1: "died" },
+        because:
+          "an original rank may have gone on, so ours does not abort by itself: it is in doubt, and says so",
+      },
+      down: {
+        mixed: {
+          ours: [0],
+          from: 2,
+          to: 1,
+          abortIn: "awaitingVotes",
+          theirs: { 1: "dies-before-vote" },
+        },
+        ours: { 0: "waiting" },
+        theirs: { 1: "died" },
+      },
+    },
+    "ours follows": follows({ abortIn: "awaitingVotes", theirs: { 2: "dies-before-vote" } }, {
+      ...ofFollows("failed", "failed", "died"),
+      because: "it waits until rank 0 says by its error that nobody has committed",
+    }),
+  },
+  "a stranger comes to the scale-up port": {
+    "ours leads": {
+      up: "its server is a real socket, to which real strangers come: stranger.test.ts",
+      down: "nobody is greeted when a group shrinks",
+    },
+    "ours follows": {
+      up: {
+        mixed: { ...FOLLOWS.up, theirs: { 0: "stranger" }, again: true },
+        ...ofFollows("failed", "failed", "failed"),
+        because:
+          "the original's server ends with the stranger; ours may see the epoch only when it has ended: whose it was nobody says, so it waits for one that is alive, to its time limit",
+        again: ofFollows("completed", "completed", "completed"),
+      },
+      down: "nobody is greeted when a group shrinks",
+    },
+  },
+  "what failed is asked for again": {
+    "ours leads": leads({ theirs: { 1: "reinitialize" }, again: true }, {
+      ...ofLeads("failed", "failed", "failed"),
+      again: ofLeads("completed", "completed", "completed"),
+    }),
+    "ours follows": follows({ engines: { "1 reinitialize_distributed": "fails" }, again: true }, {
+      ...ofFollows("failed", "failed", "failed"),
+      again: ofFollows("completed", "completed", "completed"),
+    }),
+  },
 };
 
-interface Mixed {
-  /** Ranks of ours. */
-  readonly ours: readonly number[];
-  readonly from: number;
-  readonly to: number;
-  /** What goes wrong at which original rank. */
-  readonly faults?: Readonly<Record<number, string>>;
-  /** Our engines hear, while ours prepares, of an operation that is long over. */
-  readonly lateWord?: boolean;
-  /** Ask again once everybody has ended, with every engine of ours started anew. */
-  readonly again?: boolean;
-}
+// ---- the tests --------------------------------------------------------------------------------------------------
 
-interface Ending {
-  /** How ours ended; `waiting` while it is in doubt. */
-  readonly ours: Readonly<Record<number, string>>;
-  readonly originals: Readonly<Record<number, string>>;
-  readonly texts: readonly string[];
-  /** What came of asking again. */
-  readonly again?: Omit<Ending, "again">;
-}
+let originals: Originals;
+before(async () => {
+  if (missing === false) originals = await Originals.start();
+}, { timeout: 120_000 });
+after(() => originals?.stop());
 
-async function scale(t: TestContext, mixed: Mixed): Promise<Ending> {
-  const { ours, from, to, faults = {}, lateWord = false, again = false } = mixed;
-  const stores = new OwnStores("127.0.0.1");
-  const theirs = new Map<number, Peer>();
-  const others = Array.from({ length: from }, (_, r) => r).filter((r) => !ours.includes(r));
-  const start = (rank: number, port: number | string) => {
-    const fault = faults[rank];
-    const arguments_ = [rank, from, to, port, LIMIT_S, ...(fault === undefined ? [] : [fault])];
-    theirs.set(rank, peer("original_rank.py", ...arguments_));
-  };
-  t.after(async () => {
-    await Promise.all([...theirs.values()].map((p) => p.stop()));
-    await stores.close();
-  });
-  let controlPort: number;
-  if (ours.includes(0)) controlPort = await stores.serve("control");
-  else {
-    start(0, 0);
-    controlPort = Number(await theirs.get(0)!.firstLine);
-  }
-  for (const rank of others) if (rank !== 0) start(rank, controlPort);
-  await Promise.all([...theirs.values()].map((p) => p.firstLine));
+const cells = SCENARIOS.flatMap((scenario) =>
+  (["ours leads", "ours follows"] as const).flatMap((role) =>
+    (["up", "down"] as const).map((direction) => ({
+      name: `${role}, ${direction}: ${scenario}`,
+      cell: TABLE[scenario][role][direction],
+    }))
+  )
+);
 
-  const engines = new MemoryEngines(
-    from,
-    to > from && !ours.includes(0)
-      // New engines belong to whoever leads.
-      ? [...others, ...Array.from({ length: to - from }, (_, i) => from + i)]
-      : others,
+test("every cell of role, direction and scenario is tested, or says why there is none", () => {
+  assert.equal(cells.length, 108);
+  assert.equal(cells.filter(({ cell }) => typeof cell !== "string").length, 97);
+});
+
+/** What may be one of two is what it is expected to be. */
+const asExpected = (theirs: Ending["theirs"], cell: Cell): Ending["theirs"] =>
+  Object.fromEntries(
+    Object.entries(theirs).map(([rank, outcome]) => {
+      const expected = cell.theirs[Number(rank)];
+      return [rank, expected === EITHER && EITHER.includes(outcome) ? EITHER : outcome];
+    }),
   );
-  const group = await ScalingGroup.start({
-    size: from,
-    ranks: ours,
-    limits: LIMITS,
-    world: { engines, stores, controlPort },
-  });
-  t.after(async () => {
-    await group.close();
-    await engines.close();
-  });
-  const told = async (operation: string): Promise<Ending> => {
-    const ended = new Map<number, ScalingOutput>();
-    const stop = group.host.subscribe(({ transitions }) => {
-      for (const { event, chart, instance } of transitions) {
-        if (chart !== "topology" || event.type !== "ended") continue;
-        ended.set(Number(instance.split("/")[1]), event["output"] as ScalingOutput);
-      }
-    });
-    t.after(stop);
-    const originals: Record<number, string> = {};
-    const others = [...theirs].map(async ([rank, p]) => {
-      originals[rank] = await outcomeOf(p);
-    });
-    for (const p of theirs.values()) p.process.stdin!.write("go\n");
-    for (const rank of ours) {
-      await group.host.submit(`rank/${rank}/topology`, {
-        type: "prepare",
-        operation,
-        target: to,
-        remains: rank < to,
-        report: "",
-        shared: false,
-      });
-      if (lateWord) {
-        const late = { type: "notified", notification: "reconfigureFinished" };
-        await group.host.submit(`rank/${rank}/topology`, late);
-      }
-    }
-    await Promise.all(others);
-    return await settled(ours, ended, originals);
-  };
-  const first = await told("mixed");
-  if (!again) return first;
-  for (const rank of ours) engines.restart(rank, from);
-  return { ...first, again: await told("again") };
-}
 
-async function settled(
-  ours: readonly number[],
-  ended: ReadonlyMap<number, ScalingOutput>,
-  originals: Readonly<Record<number, string>>,
-): Promise<Ending> {
-  // Ours have their own limits, and may stay in doubt.
-  const until = Date.now() + 18_000;
-  while (ended.size < ours.length && Date.now() < until) {
-    await new Promise((r) => setTimeout(r, 50));
+// Nearly all of a test is waiting, so many run at once.
+describe("mixed clusters", { concurrency: 10, skip: missing }, () => {
+  for (const { name, cell } of cells) {
+    if (typeof cell === "string") continue;
+    test(name, { timeout: 120_000 }, async () => {
+      const { ours, theirs, texts, restart, again } = await scale(originals, cell.mixed);
+      assert.deepEqual(
+        { ours, theirs: asExpected(theirs, cell) },
+        { ours: cell.ours, theirs: cell.theirs },
+        texts.join("; "),
+      );
+      if (cell.text !== undefined) assert.match(texts[0] ?? "", cell.text);
+      if (cell.restart !== undefined) assert.deepEqual(restart, cell.restart);
+      if (cell.again !== undefined) {
+        assert.deepEqual({ ours: again?.ours, theirs: again?.theirs }, cell.again);
+      }
+    });
   }
-  return {
-    ours: Object.fromEntries(ours.map((rank) => [rank, ended.get(rank)?.outcome ?? "waiting"])),
-    originals,
-    texts: [...ended.values()].flatMap((o) => o.cause === null ? [] : [o.cause.text]),
-  };
-}
-
-/** Its second line, or how it died. */
-function outcomeOf(p: Peer): Promise<string> {
-  return new Promise((resolve) => {
-    let text = "";
-    const silent = setTimeout(() => resolve("silent"), (LIMIT_S + 6) * 1000);
-    const done = (outcome: string) => {
-      clearTimeout(silent);
-      resolve(outcome);
-    };
-    p.process.stdout!.on("data", (chunk) => {
-      text += chunk;
-      const line = text.split("\n").find((l) => l.startsWith("{"));
-      if (line !== undefined) done((JSON.parse(line) as { outcome: string }).outcome);
-    });
-    p.process.on("close", () => done("died"));
-  });
-}
-
-for (
-  const [what, mixed] of [
-    ["ours is rank 0, 3 to 2", { ours: [0], from: 3, to: 2 }],
-    ["ours is rank 0, 2 to 4", { ours: [0], from: 2, to: 4 }],
-    ["ours follow an original rank 0, 3 to 2", { ours: [1, 2], from: 3, to: 2 }],
-    ["ours follows an original rank 0, 3 to 4", { ours: [1], from: 3, to: 4 }],
-  ] as const
-) {
-  test(`${what}: everybody completes`, options, async (t) => {
-    const { ours, originals } = await scale(t, mixed);
-    assert.deepEqual(new Set(Object.values(ours)), new Set(["completed"]));
-    assert.deepEqual(new Set(Object.values(originals)), new Set(["completed"]));
-  });
-}
-
-test(
-  "an original rank fails to prepare: ours reads its error and fails with it",
-  options,
-  async (t) => {
-    const { ours, originals, texts } = await scale(t, {
-      ours: [0],
-      from: 3,
-      to: 2,
-      faults: { 1: "reinitialize" },
-    });
-    assert.deepEqual(ours, { 0: "failed" });
-    assert.deepEqual(originals, { 1: "failed", 2: "failed" });
-    assert.match(texts[0]!, /reinitialize_distributed method failed: on demand/);
-  },
-);
-
-test(
-  "an original rank that is to leave dies before it joins: ours votes, is in doubt and says so",
-  options,
-  async (t) => {
-    const { ours, originals } = await scale(t, {
-      ours: [0],
-      from: 2,
-      to: 1,
-      faults: { 1: "dies-before-prepared" },
-    });
-    // Rank 1 is the one that leaves: nobody waits for its engine, so ours votes, and then it waits for a vote that never comes. In a mixed
-    // cluster it does not abort by itself: it is in doubt, and says so.
-    assert.deepEqual(originals, { 1: "died" });
-    assert.deepEqual(ours, { 0: "waiting" });
-  },
-);
-
-test(
-  "an original rank never answers: the time limit of ours ends it for the others",
-  options,
-  async (t) => {
-    const { ours, originals } = await scale(t, {
-      ours: [0],
-      from: 3,
-      to: 4,
-      faults: { 2: "silent" },
-    });
-    assert.deepEqual(ours, { 0: "failed" });
-    assert.deepEqual(originals, { 1: "failed", 2: "silent" });
-  },
-);
-
-test(
-  "an original rank fails between its vote and its pause: nobody completes, and ours says failed",
-  options,
-  async (t) => {
-    const { ours, originals, texts } = await scale(t, {
-      ours: [0],
-      from: 3,
-      to: 2,
-      faults: { 1: "after-vote" },
-    });
-    assert.equal(originals[1], "failed");
-    assert.deepEqual(ours, { 0: "failed" });
-    assert.match(texts[0]!, /pause_scheduler method failed: on demand/);
-  },
-);
-
-test(
-  "an original rank 0 dies between two writes and takes its store along: ours ends, before its vote, as failed",
-  options,
-  async (t) => {
-    const { ours, originals } = await scale(t, {
-      ours: [1],
-      from: 2,
-      to: 1,
-      faults: { 0: "dies-between-writes" },
-    });
-    assert.equal(originals[0], "died");
-    assert.deepEqual(ours, { 1: "failed" });
-  },
-);
-
-test(
-  "an original rank 0 meets a stranger at its scale-up handshake: its server ends, all fail with it, and the next operation succeeds",
-  options,
-  async (t) => {
-    const { ours, originals, again } = await scale(t, {
-      ours: [1],
-      from: 2,
-      to: 3,
-      faults: { 0: "stranger" },
-      again: true,
-    });
-    assert.deepEqual([ours, originals], [{ 1: "failed" }, { 0: "failed" }]);
-    // Ours may see the epoch only when it has ended: whose it was nobody says, so it waits for one that is alive, to its time limit.
-    assert.deepEqual([again?.ours, again?.originals], [{ 1: "completed" }, { 0: "completed" }]);
-  },
-);
-
-test(
-  "an original rank fails to prepare, and the next operation succeeds once engines were started anew",
-  options,
-  async (t) => {
-    const { ours, again } = await scale(t, {
-      ours: [0],
-      from: 3,
-      to: 2,
-      faults: { 1: "reinitialize" },
-      again: true,
-    });
-    assert.deepEqual(ours, { 0: "failed" });
-    assert.deepEqual([again?.ours, again?.originals], [
-      { 0: "completed" },
-      { 1: "completed", 2: "completed" },
-    ]);
-  },
-);
-
-test(
-  "an original rank's engine does not resume: 1 completed is written, 2 that rank writes an error all the same; ours keeps to completed",
-  options,
-  async (t) => {
-    const { ours, originals } = await scale(t, {
-      ours: [0, 2],
-      from: 3,
-      to: 2,
-      faults: { 1: "resume" },
-    });
-    // Completed on ours and failed on the original, for one epoch: its own step after the end, which nobody can keep it from.
-    assert.deepEqual([ours, originals], [{ 0: "completed", 2: "completed" }, { 1: "failed" }]);
-  },
-);
-
-test(
-  "an original rank takes an old notification for this operation's: 1 it writes the finish of E2 for E1's word, 2 ours sees every finish and completes, 3 that rank never switches",
-  options,
-  async (t) => {
-    const { ours, originals } = await scale(t, {
-      ours: [0],
-      from: 3,
-      to: 2,
-      faults: { 1: "late-notification" },
-    });
-    // That completed implies every old rank finished is broken by the original's step; it is silent for ever.
-    assert.deepEqual(ours, { 0: "completed" });
-    assert.equal(originals[1], "silent");
-  },
-);
-
-test(
-  "an old notification of an engine of ours changes nothing, among originals too",
-  options,
-  async (t) => {
-    const { ours, originals } = await scale(t, { ours: [1, 2], from: 3, to: 2, lateWord: true });
-    assert.deepEqual([ours, originals], [{ 1: "completed", 2: "completed" }, { 0: "completed" }]);
-  },
-);
+});

@@ -196,6 +196,20 @@ test("where some old rank may not go by the key, a rank that voted does not abor
   assert.equal(run.state(part), '{"voted":"asking"}');
 });
 
+test("the decision is commit, and an error was read while it was awaited: without this rank nothing is completed, so it ends as failed and not in doubt", () => {
+  const part = "rank/1/scaling/op";
+  const seen = { type: "errorSeen", text: "rank 2 cannot pause" };
+  const run = voted().answer(part, { type: "written", store: "reconfig" })
+    .give(part, { type: "everyoneVoted" });
+  assert.equal(run.state(part), '{"voted":"deciding"}');
+  run.give(part, seen).answer(part, { type: "decided", epoch: "e".repeat(32), outcome: "commit" });
+  assert.equal(run.state(part), '{"givingUp":"onControl"}');
+  assert.deepEqual(
+    run.asked.map((e) => [e.type, "text" in e && e.text]),
+    [["store.fail", "rank 2 cannot pause"]],
+  );
+});
+
 test("a notification before the reply to the commit is of an earlier operation and changes nothing", () => {
   const part = "rank/1/scaling/op";
   const run = voted().answer(part, { type: "written", store: "reconfig" })

@@ -60,6 +60,8 @@ export const scalingGuards: {
   },
   decidedAbort: ({ event }) => (event as Of<"decided">).outcome === "abort",
   decidedCommit: ({ event }) => (event as Of<"decided">).outcome === "commit",
+  cannotComplete: ({ context, event }) =>
+    (event as Of<"decided">).outcome === "commit" && context.error !== null,
   isPaused: ({ event }) => (event as Of<"utilityReplied">).value === true,
   // Which epoch is meant: what rank 0 of the same operation published, or, where it names none, the first one that is new.
   epochIsForeign: ({ context, event }) => {
@@ -120,6 +122,7 @@ export const scalingAssigns: { readonly [name: string]: Assign } = {
   noteJoined: assign({ joined: true }),
   noteTouched: assign({ engineTouched: true }),
   noteDecides: assign({ everyoneDecides: true }),
+  noteError: assign({ error: ({ event }: Args) => given(event) }),
   noteRequested: assign({ requested: true }),
   noteAttempt: assign({ attempts: ({ context }: Args) => context.attempts + 1 }),
   forgetAttempts: assign({ attempts: 0 }),
@@ -147,6 +150,10 @@ export const scalingAssigns: { readonly [name: string]: Assign } = {
   ),
   blameEpoch: cause("failed-elsewhere", (e) => viewOf(e)?.error ?? ""),
   blameError: cause("failed-elsewhere", given),
+  blameKnownError: assign({
+    cause: ({ context }: Args) =>
+      first(context, { code: "failed-elsewhere", text: context.error ?? "" }),
+  }),
   blameDecision: assign({
     cause: ({ context }: Args) =>
       first(

@@ -97,6 +97,8 @@ export interface ScalingContext extends ScalingInput {
   readonly everyoneDecides: boolean;
   /** Why this rank proposes to abort; null while it does not. */
   readonly objection: ScalingCause | null;
+  /** An error of this epoch that was read since the vote; null while there is none. */
+  readonly error: string | null;
   /** The commit request may have been taken already, so that a refusal of it says nothing. */
   readonly requested: boolean;
   readonly attempts: number;

@@ -1,5 +1,15 @@
 import { idle, type Part } from "./idle.ts";
 
+/**
+ * Commit was decided, and then somebody could not carry it out and published that: without this rank's finish it is not completed. What a
+ * store says is heard once, so that it would not be heard again in the commit.
+ */
+const DECIDED = [
+  { guard: "cannotComplete", target: "givingUp", actions: "blameKnownError" },
+  { guard: "decidedCommit", target: "committed" },
+  { target: "givingUp", actions: "blameDecision" },
+];
+
 /** Its `commit_ready` is handed to the store: in doubt until the write-once key is read. */
 export const voted: Part = {
   tags: "inDoubt",
@@ -13,20 +23,14 @@ export const voted: Part = {
   },
   on: {
     ...idle,
-    decided: [
-      { guard: "decidedCommit", target: "committed" },
-      { target: "givingUp", actions: "blameDecision" },
-    ],
-    decisionSeen: [
-      { guard: "decidedCommit", target: "committed" },
-      { target: "givingUp", actions: "blameDecision" },
-    ],
+    decided: DECIDED,
+    decisionSeen: DECIDED,
     everyoneDecides: [
       { guard: "objects", target: ".asking", actions: "noteDecides" },
       { actions: "noteDecides" },
     ],
     // Somebody gave up before its vote: nobody can have committed, and the key makes sure of it.
-    errorSeen: { target: ".asking", actions: "objectError" },
+    errorSeen: { target: ".asking", actions: ["objectError", "noteError"] },
     abort: [
       { guard: "everyoneDecides", target: ".asking", actions: "objectAbort" },
       { actions: ["objectAbort", "sayInDoubt"] },
@@ -50,7 +54,10 @@ export const voted: Part = {
       on: { everyoneVoted: "deciding" },
     },
     deciding: { entry: "proposeCommit" },
-    asking: { entry: "proposeAbort", on: { errorSeen: {}, abort: {}, engineLost: {} } },
+    asking: {
+      entry: "proposeAbort",
+      on: { errorSeen: { actions: "noteError" }, abort: {}, engineLost: {} },
+    },
     unreachable: {
       after: { retry: [{ guard: "objects", target: "asking" }, { target: "casting" }] },
     },

@@ -1,15 +1,23 @@
 """One old rank of an external-load-balancer cluster, as the original's front-end behaves (wire specification, 7.5 and 7.7), over
 torch's TCPStore and msgspec. Its engine answers at once. Written from the specification.
 
-usage: original_rank.py RANK CURRENT NEW CONTROL_PORT|0 LIMIT_SECONDS [FAULT]
+usage: original_rank.py SOCKET
 
-Prints the control store's port, scales for each line on standard input, and prints how it ended as JSON. Only the first time goes wrong.
-Faults: `reinitialize`, `after-vote`, `silent`, `dies-before-prepared`, `dies-between-writes`, `stranger` (its scale-up handshake server
-met one), `resume` (its engine does not resume, after everything is written), `late-notification` (its engine's word about an earlier
-operation arrives during this one, and then its engine is silent).
+Importing torch takes seconds, so this process does it once, and forks a rank for each connection to the unix socket. A rank is told
+`RANK CURRENT NEW CONTROL_PORT|0 LIMIT_SECONDS [FAULT]` in the first line. It answers with the control store's port, scales for each further
+line, and answers with how it ended as JSON. Only the first time goes wrong. The end of standard input ends this process and every rank.
+
+Faults: `silent`, `reinitialize` (its engine cannot prepare), `after-vote` (its engine cannot pause), `commit` (its engine cannot switch), `resume` (its
+engine does not resume, after everything is written), `stranger` (its scale-up handshake server met one), `late-notification` (its
+engine's word about an earlier operation arrives during this one, and then its engine is silent), and deaths: `dies-before-prepared`,
+`dies-between-writes` (the first and the second of its records), `dies-before-vote`, `dies-after-vote`, `dies-half-completed` (`completed` is in the control
+store only).
 """
 import json
 import os
+import select
+import signal
+import socket
 import sys
 import time
 import uuid
@@ -30,19 +38,14 @@ class ReconfigureDistributedRequest(msgspec.Struct):
     coord_store_port: int
 
 
-rank, current, new, port = (int(a) for a in sys.argv[1:5])
-limit = float(sys.argv[5])
-fault = sys.argv[6] if len(sys.argv) > 6 else ""
-scale_up = new > current
+rank = current = new = 0
+limit = 0.0
+fault = ""
+scale_up = False
 epoch = None
 acted = None
+control = None
 reconfig = None
-
-if port == 0:
-    control = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, use_libuv=False)
-else:
-    control = TCPStore("127.0.0.1", port, is_master=False, wait_for_workers=False)
-print(control.port, flush=True)
 
 
 def key(*parts):
@@ -166,6 +169,8 @@ def prepare():
 
 
 def commit():
+    if fault == "dies-before-vote":
+        os._exit(9)
     reconfig.set(key(epoch, "commit_ready", rank), "1")
     failing = "External Elastic EP scaling failed: "
     all_there(
@@ -173,12 +178,16 @@ def commit():
         "Timed out waiting for external Elastic EP drains.",
         failing,
     )
+    if fault == "dies-after-vote":
+        os._exit(9)
     if fault == "after-vote":
         raise RuntimeError("Call to pause_scheduler method failed: on demand")
     for store in (control, reconfig):
         store.set(key(epoch, "phase"), "committing")
     if fault == "late-notification":
         time.sleep(3600)
+    if fault == "commit":
+        raise RuntimeError("Call to commit_prepared_elastic_ep method failed: on demand")
     remains = scale_up or rank < new
     own = key(epoch, "old_rank_finished" if remains else "shutdown_complete", rank)
     reconfig.set(own, "1")
@@ -193,6 +202,9 @@ def commit():
         )
         for store in (control, reconfig):
             store.set(key(epoch, "completed"), "1")
+            if fault == "dies-half-completed":
+                time.sleep(1)  # whoever looks has seen it
+                os._exit(9)
         for store in (control, reconfig):
             store.set(key(epoch, "phase"), "completed")
     elif remains:
@@ -222,8 +234,42 @@ def scale():
         return {"outcome": "failed", "error": text}
 
 
-for _ in sys.stdin:
-    epoch = None
-    print(json.dumps(scale()), flush=True)
-    # A failure is remembered too, so that the next attempt does not trip over it. The stores live as long as this process.
-    acted, fault = None if epoch is None else epoch.encode(), ""
+def live(connection):
+    """One rank, from its first line to the end of its connection."""
+    global rank, current, new, limit, fault, scale_up, control, epoch, acted
+    lines = connection.makefile("rw")
+    first, *rest = lines.readline().split()
+    rank, current, new, port = (int(a) for a in [first, *rest[:3]])
+    limit = float(rest[3])
+    fault = rest[4] if len(rest) > 4 else ""
+    scale_up = new > current
+    if port == 0:
+        control = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, use_libuv=False)
+    else:
+        control = TCPStore("127.0.0.1", port, is_master=False, wait_for_workers=False)
+    print(control.port, file=lines, flush=True)
+    for _ in lines:
+        epoch = None
+        print(json.dumps(scale()), file=lines, flush=True)
+        # A failure is remembered too, so that the next attempt does not trip over it. The stores live as long as this process.
+        acted, fault = None if epoch is None else epoch.encode(), ""
+
+
+os.setpgrp()
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen(64)
+print("ready", flush=True)
+while True:
+    readable, _, _ = select.select([listener, sys.stdin], [], [])
+    if sys.stdin in readable:
+        os.killpg(0, signal.SIGKILL)
+    connection, _ = listener.accept()
+    if os.fork() == 0:
+        listener.close()
+        try:
+            live(connection)
+        finally:
+            os._exit(0)
+    connection.close()
