@@ -37,13 +37,17 @@ interface End {
   readonly engineToRestart: boolean;
 }
 
+const TOPOLOGY = /^rank\/(\d+)\/topology$/;
+
 /** The ends of all ranks' parts, by rank. */
 export const outcomes: Monitor = {
   initial: {},
+  heeds: (h) =>
+    h.kind === "took" && h.event.type === "ended" && h.event["chart"] === "scaling" &&
+    TOPOLOGY.test(h.instance),
   step: (ends, h) => {
-    const rank = /^rank\/(\d+)\/topology$/.exec("instance" in h ? h.instance : "")?.[1];
-    if (rank === undefined || h.kind !== "took" || h.event.type !== "ended") return ends;
-    if (h.event["chart"] !== "scaling") return ends;
+    if (h.kind !== "took") return ends;
+    const rank = TOPOLOGY.exec(h.instance)![1]!;
     const { outcome, cause, engineToRestart, epoch } = h.event["output"] as unknown as {
       outcome: End["outcome"];
       cause: { code: string; text: string } | null;
@@ -64,8 +68,8 @@ export const outcomes: Monitor = {
 /** How many epochs were drawn. */
 export const draws: Monitor = {
   initial: 0,
-  step: (count, h) =>
-    h.kind === "effect" && h.effect.type === "scaling.draw" ? (count as number) + 1 : count,
+  heeds: (h) => h.kind === "effect" && h.effect.type === "scaling.draw",
+  step: (count) => (count as number) + 1,
 };
 
 /** What a rank was told that speaks against going on, by rank. */

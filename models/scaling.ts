@@ -420,10 +420,9 @@ export function scaling(options: ScalingOptions = {}): Model {
       ...(closely ? { objections } : {}),
       surprises: {
         initial: [],
-        step: (surprises, h) => {
-          if (h.kind !== "took" || (h.how !== "failed" && h.how !== "unexpected")) return surprises;
-          return [`${h.instance}: ${h.event.type} ${h.how}`];
-        },
+        heeds: (h) => h.kind === "took" && (h.how === "failed" || h.how === "unexpected"),
+        step: (surprises, h) =>
+          h.kind === "took" ? [`${h.instance}: ${h.event.type} ${h.how}`] : surprises,
       },
     },
     properties: scalingProperties({ ranks, target, abort, closely, earlier }),

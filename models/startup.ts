@@ -312,11 +312,11 @@ export function startupOf(
     monitors: {
       surprises: {
         initial: [],
-        step: (surprises, h) =>
+        heeds: (h) =>
           h.kind === "took" && (h.how === "failed" || h.how === "unexpected") &&
-            !h.instance.startsWith("engine/")
-            ? [`${h.instance}: ${h.event.type} ${h.how}`]
-            : surprises,
+          !h.instance.startsWith("engine/"),
+        step: (surprises, h) =>
+          h.kind === "took" ? [`${h.instance}: ${h.event.type} ${h.how}`] : surprises,
       },
     },
     properties: {

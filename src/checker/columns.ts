@@ -4,6 +4,20 @@
  * A global state is one small number per component: the interned state of an instance, the contents of a channel, the value of
  * a store key, how much of a fault budget is spent. 0 always means "nothing yet": absent, empty, unset, unspent, or the first state.
  */
+/** Numbers from here on are not columns, but aspects of columns. */
+const ASPECTS = 1 << 20;
+
+/**
+ * What can be said of a component when its whole value does not matter: whether an instance is in some state. Code that looks at an aspect
+ * gives one answer for all values of which the same can be said.
+ */
+export interface Aspect {
+  /** Stands for it wherever it is told what was read. */
+  readonly number: number;
+  readonly column: number;
+  readonly of: (value: number) => number;
+}
+
 export class Columns {
   readonly names: string[] = [];
   /** How many values of each column states can have, as far as is known. */
@@ -12,6 +26,7 @@ export class Columns {
   /** Values that states can have, numbered without gaps in the order in which they came up: by value, and by number. */
   readonly #rank: number[][] = [];
   readonly #valueAt: number[][] = [];
+  readonly #aspects: Aspect[] = [];
 
   get count(): number {
     return this.names.length;
@@ -34,6 +49,35 @@ export class Columns {
   /** The column of that name, if there is one. */
   find(name: string): number | undefined {
     return this.#byName.get(name);
+  }
+
+  /** A new aspect of a column. */
+  aspect(column: number, of: (value: number) => number): Aspect {
+    const known: number[] = [];
+    const aspect: Aspect = {
+      number: ASPECTS + this.#aspects.length,
+      column,
+      of: (value) => known[value] ??= of(value),
+    };
+    this.#aspects.push(aspect);
+    return aspect;
+  }
+
+  /** The aspect of this number; undefined for a column's. */
+  aspectOf(number: number): Aspect | undefined {
+    return number < ASPECTS ? undefined : this.#aspects[number - ASPECTS];
+  }
+
+  /** The column that a column's or an aspect's number is about. */
+  columnOf(number: number): number {
+    return number < ASPECTS ? number : this.#aspects[number - ASPECTS]!.column;
+  }
+
+  /** What was read under this number, given each column's value. */
+  read(number: number, values: ArrayLike<number>): number {
+    if (number < ASPECTS) return values[number] ?? 0;
+    const { column, of } = this.#aspects[number - ASPECTS]!;
+    return of(values[column] ?? 0);
   }
 
   /** Notes that states can have this value. Values that only come up on the way, within a step, are not noted. */

@@ -1,6 +1,6 @@
 /** The components of a composed model: which column holds what, and what its numbers stand for. */
 import type { Behaviour, Place } from "./behaviour.ts";
-import { Columns, Interner, JsonInterner } from "./columns.ts";
+import { type Aspect, Columns, Interner, JsonInterner } from "./columns.ts";
 import type { AnyEffect, ChannelKind, ComponentKind } from "./model.ts";
 import type { KernelEvent } from "../kernel/mod.ts";
 
@@ -65,6 +65,7 @@ export class Components {
   readonly #tables = new Map<string, Interner<InstanceValue | undefined>>();
   readonly #tableOf: Interner<InstanceValue | undefined>[] = [];
   readonly #instances = new Map<string, number>();
+  readonly #aspects = new Map<string, Map<string, Aspect>>();
   readonly #byName = new Map<string, MessageColumn>();
   readonly #listeners = new Map<string, (message: MessageColumn) => void>();
 
@@ -97,6 +98,27 @@ export class Components {
 
   hasInstance(id: string): boolean {
     return this.#instances.has(id);
+  }
+
+  /**
+   * Something that can be said of an instance.
+   *
+   * @param what names it among all that can be said.
+   */
+  aspect(
+    id: string,
+    what: string,
+    of: (value: InstanceValue | undefined) => number,
+  ): Aspect {
+    let aspects = this.#aspects.get(id);
+    if (aspects === undefined) this.#aspects.set(id, aspects = new Map());
+    let aspect = aspects.get(what);
+    if (aspect === undefined) {
+      const column = this.instance(id);
+      aspect = this.columns.aspect(column, (value) => of(this.instanceOf(column, value)));
+      aspects.set(what, aspect);
+    }
+    return aspect;
   }
 
   instanceOf(column: number, value: number): InstanceValue | undefined {

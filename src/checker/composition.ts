@@ -142,7 +142,26 @@ export class Composition implements Space {
     const may = [this.model.processes[id]?.may, this.model.may?.[id]].filter((m) =>
       m !== undefined
     );
+    // Apart, because they depend on different components: as one they would have an answer for each combination.
     const parts: Part[] = [{ expand: (cursor) => this.#act(cursor, id, may) }];
+    if (this.model.calls !== undefined) {
+      parts.push({
+        expand: (cursor) => {
+          for (const call of this.#acting(cursor, id)?.calls ?? []) {
+            this.#conclude(cursor, id, call);
+          }
+        },
+      });
+    }
+    if (this.model.resources !== undefined) {
+      parts.push({
+        expand: (cursor) => {
+          for (const { resource } of this.#acting(cursor, id)?.held ?? []) {
+            this.#report(cursor, id, resource);
+          }
+        },
+      });
+    }
     this.groups.push({ name: id, parts });
     this.components.onMessage(id, (message) => {
       parts.push({ expand: (cursor) => this.#receive(cursor, id, message) });
@@ -152,8 +171,10 @@ export class Composition implements Space {
   happened(cursor: Cursor, happening: Happening): void {
     this.recorder?.(happening);
     for (const { name, column } of this.#monitors) {
+      const monitor = this.model.monitors![name]!;
+      if (monitor.heeds?.(happening) === false) continue;
       const memory = this.components.json.get(cursor.get(column));
-      const next = this.model.monitors![name]!.step(memory as never, happening);
+      const next = monitor.step(memory as never, happening);
       cursor.set(column, this.components.json.of(next));
     }
   }
@@ -189,8 +210,6 @@ export class Composition implements Space {
     if (value === undefined) return;
     for (const may of mays) this.#may(cursor, id, may);
     for (const timer of value.timers) this.#fire(cursor, id, timer);
-    for (const call of value.calls) this.#conclude(cursor, id, call);
-    for (const { resource } of value.held) this.#report(cursor, id, resource);
   }
 
   /** The instance, if it is there and its node is up. */
@@ -336,7 +355,10 @@ export class Composition implements Space {
     const at = (id: string): LocalView | undefined => value(id)?.place.view;
     return {
       at,
-      in: (id, state) => at(id)?.in(state) === true,
+      in: (id, state) => {
+        const of = (there: InstanceValue | undefined) => there?.place.view.in(state) ? 1 : 0;
+        return this.#cursor!.look(components.aspect(id, `in ${state}`, of)) === 1;
+      },
       get: (key) => components.json.get(this.#cursor!.get(components.value("store", key))),
       messages: (channel, to) => {
         this.#cursor!.open = true;
@@ -349,7 +371,13 @@ export class Composition implements Space {
         });
       },
       calls: (id): readonly AnyEffect[] => value(id)?.calls.map((c) => c.effect) ?? [],
-      timers: (id) => value(id)?.timers.map(timerName) ?? [],
+      timers: (id) => {
+        const of = (there: InstanceValue | undefined) =>
+          components.json.of((there?.timers ?? []).map(timerName));
+        return components.json.get(
+          this.#cursor!.look(components.aspect(id, "timers", of)),
+        ) as string[];
+      },
       holds: (id) => value(id)?.held.map((h) => h.resource) ?? [],
       down: (node) => this.#cursor!.get(components.count("node", node)) !== 0,
       spent: (budget) => this.#cursor!.get(components.count("budget", budget)),

@@ -4,6 +4,7 @@
  * Code that is a function of what it reads always reads the same component first; so its answers form a tree. The tree asks
  * for nothing that the code did not look at, and it knows nothing of how states are packed.
  */
+import type { Columns } from "./columns.ts";
 
 /** Code read different components although everything that it had read before was the same. */
 export class UnsteadyReadError extends Error {
@@ -13,9 +14,10 @@ export class UnsteadyReadError extends Error {
 const FIRST = 64;
 
 export class Decisions {
-  /** Every component that was ever read. */
+  /** Every component of which anything was ever read. */
   readonly columns: Set<number> = new Set();
-  /** The component that each node asks for. Nodes count from 1. */
+  readonly #all: Columns;
+  /** The component (or the aspect of one) that each node asks for. Nodes count from 1. */
   #asks: number[] = [0];
   /** Where the tree begins: a node, an answer (its complement to 0), or 0: nothing is known. */
   #root = 0;
@@ -24,6 +26,10 @@ export class Decisions {
   #last = FIRST - 1;
   #count = 0;
   #answers = 0;
+
+  constructor(columns: Columns) {
+    this.#all = columns;
+  }
 
   /** How many answers are known. */
   get count(): number {
@@ -46,7 +52,7 @@ export class Decisions {
     while (at > 0) {
       const column = asks[at]!;
       trail.add(column);
-      at = this.#branch(at, values[column] ?? 0);
+      at = this.#branch(at, this.#all.read(column, values));
     }
     return 0 - at;
   }
@@ -55,10 +61,10 @@ export class Decisions {
    * Remembers an answer.
    *
    * @param reads the components in the order in which they were read.
-   * @param valueOf what each held before the code changed anything.
+   * @param values what each held before the code changed anything.
    * @throws UnsteadyReadError when the code read otherwise the last time.
    */
-  learn(reads: readonly number[], valueOf: (column: number) => number, answer: number): void {
+  learn(reads: readonly number[], values: ArrayLike<number>, answer: number): void {
     let from = 0;
     let value = 0;
     let at = this.#root;
@@ -67,11 +73,11 @@ export class Decisions {
       else this.#grow(from, value, to);
     };
     for (const column of reads) {
-      this.columns.add(column);
+      this.columns.add(this.#all.columnOf(column));
       if (at === 0) lead(at = this.#asks.push(column) - 1);
       else if (at < 0 || this.#asks[at] !== column) throw new UnsteadyReadError();
       from = at;
-      value = valueOf(column);
+      value = this.#all.read(column, values);
       at = this.#branch(from, value);
     }
     if (at !== 0) throw new UnsteadyReadError();

@@ -139,10 +139,12 @@ export class Expander {
     if (this.outgrown) return -1;
     if (this.#structure !== space.structure) return this.#renew();
     if (decisions.count > TOO_MANY && bundle.last > bundle.first) return this.#takeApart(bundle);
-    const start = this.lists.write(parts, found, reads, this.#readers);
-    if (!decisions.learn(pool, at, reads, start)) return this.#again();
-    bundle.known.push({ start, found });
-    return start;
+    const list = decisions.learn(pool, at, reads, () => {
+      const start = this.lists.write(parts, found, reads, this.#readers);
+      bundle.known.push({ start, found });
+      return start;
+    });
+    return list === 0 ? this.#again() : list;
   }
 
   /** Joins neighbouring bundles of which few different answers are known. Groups that came up later get bundles of their own. */
@@ -277,7 +279,8 @@ export class Expander {
   /** Notes what a part has read. Successors that change it may disturb the part's unit: those that are known are marked so. */
   #note({ unit }: KnownPart, reads: readonly number[]): void {
     const bit = 1 << (unit + UNIT_BITS);
-    const fresh = reads.filter((column) => ((this.#readers[column] ?? 0) & bit) === 0);
+    const fresh = reads.map((number) => this.space.columns.columnOf(number))
+      .filter((column) => ((this.#readers[column] ?? 0) & bit) === 0);
     if (fresh.length === 0) return;
     for (const column of fresh) this.#readers[column] = (this.#readers[column] ?? 0) | bit;
     for (const { parts, known } of this.bundles) {
@@ -288,7 +291,9 @@ export class Expander {
 
   #knownOf(part: Part, unit: number): KnownPart {
     let known = this.#known.get(part);
-    if (known === undefined) this.#known.set(part, known = new KnownPart(part, unit));
+    if (known === undefined) {
+      this.#known.set(part, known = new KnownPart(part, unit, this.space.columns));
+    }
     return known;
   }
 

@@ -184,8 +184,10 @@ function applyToWide(
         wave.reserve(n + distinct);
         ({ words, marks, ordinals, room } = wave);
       }
+      const some = edges[list + LIST.units]! & ~arrival |
+        edges[list + LIST.disturbed]! >>> arrival + UNIT_BITS & 1;
       let from = list + header;
-      for (const end = from + distinct * stride; from < end; from += stride) {
+      for (const end = from + (some === 0 ? 0 : distinct * stride); from < end; from += stride) {
         const mark = edges[from + EDGE.mark]!;
         for (let w = 0, to = n * width; w < width; w++) {
           words[to + w] = pool[state + w]! + edges[from + EDGE.adds + w]!;

@@ -1,4 +1,5 @@
 /** Judges states by the claims that are still open. */
+import type { Concerns } from "./concerns.ts";
 import type { Expander } from "./expander.ts";
 import { type Field, type Layout, NARROW } from "./layout.ts";
 import { KnownPredicate } from "./memory.ts";
@@ -23,9 +24,13 @@ export class Question {
   #mask: Int32Array;
   #columns = 0;
 
-  constructor(predicate: Predicate, layout: Layout) {
+  readonly #concerns: Concerns | undefined;
+
+  /** @param concerns is told when the answers depend on other components than before. */
+  constructor(predicate: Predicate, layout: Layout, concerns?: Concerns) {
     this.predicate = predicate;
-    this.#known = new KnownPredicate(predicate);
+    this.#concerns = concerns;
+    this.#known = new KnownPredicate(predicate, layout.columns);
     this.#answers = new PackedDecisions(layout);
     this.#mask = new Int32Array(layout.words);
   }
@@ -41,12 +46,15 @@ export class Question {
       : this.#answers.find(pool, at);
     if (answer !== 0) return answer === TRUE;
     const trail = new Set<number>();
+    const { open } = this;
     const holds = expander.ask(this.#known, pool, at, trail);
-    if (!this.#answers.learn(pool, at, trail, holds ? TRUE : FALSE)) this.refit(expander);
+    const known = holds ? TRUE : FALSE;
+    if (this.#answers.learn(pool, at, trail, () => known) !== known) this.refit(expander);
     const { columns } = this.#known.decisions;
-    if (columns.size !== this.#columns) {
+    if (columns.size !== this.#columns || this.open !== open) {
       this.#columns = columns.size;
       this.#mask = expander.layout.mask(columns);
+      this.#concerns?.void();
     }
     return holds;
   }
@@ -56,14 +64,9 @@ export class Question {
     return this.#mask;
   }
 
-  /** Whether its answer may be another in this state than in its parent. */
-  matters(pool: Int32Array, at: number, parent: Int32Array): boolean {
-    if (this.#known.open) return true;
-    const mask = this.#mask;
-    for (let k = 0; k < mask.length; k++) {
-      if (((pool[at + k]! ^ parent[k]!) & mask[k]!) !== 0) return true;
-    }
-    return false;
+  /** Whether they may depend on components that are not there yet. */
+  get open(): boolean {
+    return this.#known.open;
   }
 
   /**
@@ -80,6 +83,7 @@ export class Question {
       this.#answers.guard(read);
     }
     this.#mask = layout.mask(columns);
+    this.#concerns?.void();
   }
 }
 

@@ -5,7 +5,7 @@
  * bits, is given more where bits are still free, so that packed states can stay as they are; only when none are free does the search
  * lay everything out anew. So a state is exact and about as small as a hand-packed one, whatever the model.
  */
-import type { Columns } from "./columns.ts";
+import type { Aspect, Columns } from "./columns.ts";
 
 /** States of so many words (64 bits) or fewer take the fast path; none is kept smaller. */
 export const NARROW = 2;
@@ -29,7 +29,7 @@ const NOWHERE: readonly Field[] = [];
 export class Layout {
   /** Words a state. */
   readonly words: number;
-  readonly #columns: Columns;
+  readonly columns: Columns;
   /** The fields of each column, lowest digits first. */
   readonly #fields: Field[][] = [];
   readonly #all: Field[] = [];
@@ -39,7 +39,7 @@ export class Layout {
   readonly #used: number[];
 
   constructor(columns: Columns) {
-    this.#columns = columns;
+    this.columns = columns;
     const bits = columns.sizes.map(bitsFor);
     const tight = arrange(bits).used.length;
     // A state of more than the fewest words is given one more, so that it need not be laid out anew so often.
@@ -82,9 +82,18 @@ export class Layout {
     return true;
   }
 
-  /** Where a column sits. */
-  fieldsOf(column: number): readonly Field[] {
-    return this.#fields[column] ?? NOWHERE;
+  /** Where a column sits, or the one that an aspect is of. */
+  fieldsOf(number: number): readonly Field[] {
+    return this.#fields[this.columns.columnOf(number)] ?? NOWHERE;
+  }
+
+  /** What an aspect of a packed state is. */
+  look({ column, of }: Aspect, words: Int32Array, at: number): number {
+    let rank = 0;
+    for (const { word, shift, ones, low } of this.fieldsOf(column)) {
+      rank |= (words[at + word]! >>> shift & ones) << low;
+    }
+    return of(this.columns.valueAt(column, rank));
   }
 
   /** Packs one value a column. */
@@ -93,14 +102,14 @@ export class Layout {
     for (const { column, word, shift, ones, low } of this.#all) {
       const value = values[column]!;
       if (value === 0) continue;
-      into[at + word]! |= (this.#columns.rankOf(column, value) >>> low & ones) << shift;
+      into[at + word]! |= (this.columns.rankOf(column, value) >>> low & ones) << shift;
     }
   }
 
   /** Adds the change of a column to packed words: what is added to a state to change it. */
   change(column: number, before: number, after: number, into: Int32Array, at: number): void {
-    const was = this.#columns.rankOf(column, before);
-    const is = this.#columns.rankOf(column, after);
+    const was = this.columns.rankOf(column, before);
+    const is = this.columns.rankOf(column, after);
     for (const { word, shift, ones, low } of this.fieldsOf(column)) {
       into[at + word]! += ((is >>> low & ones) - (was >>> low & ones)) << shift;
     }
@@ -117,7 +126,7 @@ export class Layout {
     for (let i = 0; i < all.length; i++) {
       const { column, low } = all[i]!;
       if (low === 0 && into[column] !== 0) {
-        into[column] = this.#columns.valueAt(column, into[column]!);
+        into[column] = this.columns.valueAt(column, into[column]!);
       }
     }
   }

@@ -1,6 +1,7 @@
 /**
  * What the plain code of a model answered, remembered whatever the layout: the successors by one part, and whether a predicate holds.
  */
+import type { Columns } from "./columns.ts";
 import { Decisions, UnsteadyReadError } from "./decisions.ts";
 import { ModelError } from "./model.ts";
 import type { Cursor, Part, Predicate, Space } from "./space.ts";
@@ -13,7 +14,7 @@ export class KnownPart {
   readonly part: Part;
   /** Parts that are told apart when the search asks what depends on what. */
   readonly unit: number;
-  readonly decisions: Decisions = new Decisions();
+  readonly decisions: Decisions;
   /** Every column that a successor was ever seen to change. */
   readonly changes: Set<number> = new Set();
   /**
@@ -26,7 +27,8 @@ export class KnownPart {
   open = false;
   #structure = 0;
 
-  constructor(part: Part, unit: number) {
+  constructor(part: Part, unit: number, columns: Columns) {
+    this.decisions = new Decisions(columns);
     this.part = part;
     this.unit = unit;
   }
@@ -95,12 +97,13 @@ const TRUE = 2;
 /** A predicate with its answers. */
 export class KnownPredicate {
   readonly predicate: Predicate;
-  readonly decisions: Decisions = new Decisions();
+  readonly decisions: Decisions;
   /** It looks at components that may appear later: then it is asked anew when one does. */
   open = false;
   #structure = 0;
 
-  constructor(predicate: Predicate) {
+  constructor(predicate: Predicate, columns: Columns) {
+    this.decisions = new Decisions(columns);
     this.predicate = predicate;
   }
 
@@ -127,7 +130,7 @@ export class KnownPredicate {
 
 function learn(decisions: Decisions, { name }: Space, cursor: Cursor, answer: number): void {
   try {
-    decisions.learn(cursor.reads, (column) => cursor.before(column), answer);
+    decisions.learn(cursor.reads, cursor.origin, answer);
   } catch (error) {
     if (!(error instanceof UnsteadyReadError)) throw error;
     throw new ModelError(

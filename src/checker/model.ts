@@ -152,6 +152,11 @@ export interface Timers {
 export interface Monitor {
   readonly initial: Json;
   readonly step: (memory: Json, happening: Happening) => Json;
+  /**
+   * Which happenings matter to it (default: all). It is not told of others; then what can happen in a state depends less on its memory,
+   * and the search need not ask as often.
+   */
+  readonly heeds?: (happening: Happening) => boolean;
 }
 
 export type Happening =

@@ -30,6 +30,8 @@ export class PackedDecisions {
   #end = 1;
   /** Fields that are asked for first; see {@link guard}. */
   readonly #guards: Field[] = [];
+  /** By the node at which an aspect begins to be asked for and by what it is: a place that leads on from there. */
+  readonly #aspects = new Map<string, number>();
 
   /**
    * For states of two words, the answers that were given last, by what matters of the words: two words and the answer, each at a place
@@ -92,14 +94,16 @@ export class PackedDecisions {
   /**
    * Remembers an answer for a state.
    *
-   * @param columns what it depends on, in an order that is the same for all states that agree on what comes before.
-   * @returns false when they do not agree: then what was remembered is void.
+   * @param columns what it depends on (columns and aspects), in an order that is the same for all states that agree on what comes before.
+   * @param make the answer, asked for unless it turns out that it was known for a state that differs in nothing of that.
+   * @returns the answer; 0 when states do not agree in the order: then what was remembered is void.
    */
-  learn(words: Int32Array, from: number, columns: Iterable<number>, answer: number): boolean {
+  learn(words: Int32Array, from: number, columns: Iterable<number>, make: () => number): number {
     if (this.#end > FULL) this.#forget();
     // Where the reference is to be written that leads on from here; 0 for the root.
     let branch = 0;
     let at = this.#root;
+    let first = 0;
     const ask = (field: Field): boolean => {
       for (const { word, shift, ones } of digits(field)) {
         if (at === 0) {
@@ -108,23 +112,34 @@ export class PackedDecisions {
         } else if (at < 0 || this.#tree[at] !== word || this.#tree[at + 1] !== shift) {
           return false;
         }
+        if (first === 0) first = at;
         branch = at + NODE + (words[from + word]! >>> shift & ones);
         at = this.#tree[branch]!;
       }
       return true;
     };
-    if (!this.#guards.every(ask)) return false;
+    if (!this.#guards.every(ask)) return 0;
     for (const column of columns) {
+      first = 0;
       for (const field of this.#layout.fieldsOf(column)) {
         if (this.#guards.includes(field)) continue;
         if (this.#depend(field)) this.#recent.fill(0);
-        if (!ask(field)) return false;
+        if (!ask(field)) return 0;
       }
+      const aspect = this.#layout.columns.aspectOf(column);
+      if (aspect === undefined || first === 0 || at !== 0) continue;
+      // All values of which the same can be said lead on to the same place.
+      const same = `${first} ${this.#layout.look(aspect, words, from)}`;
+      const other = this.#aspects.get(same);
+      if (other === undefined) this.#aspects.set(same, branch);
+      else this.#lead(branch, at = this.#tree[other]!);
     }
-    if (at > 0 || (at < 0 && at !== -answer)) return false;
-    this.#lead(branch, -answer);
-    this.count++;
-    return true;
+    if (at > 0) return 0;
+    if (at === 0) {
+      this.#lead(branch, at = -make());
+      this.count++;
+    }
+    return -at;
   }
 
   /**
@@ -175,6 +190,7 @@ export class PackedDecisions {
   #forget(): void {
     this.#tree = new Int32Array(FIRST);
     this.#guards.length = 0;
+    this.#aspects.clear();
     this.#root = 0;
     this.#end = 1;
     this.count = 0;

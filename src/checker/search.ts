@@ -1,5 +1,6 @@
 /** Exhaustive search: breadth-first (shortest counterexamples) or depth-first, within bounds, over exactly stored states. */
 import { Arrivals } from "./arrivals.ts";
+import { BITS, Concerns } from "./concerns.ts";
 import { Expander } from "./expander.ts";
 import { gather } from "./gather.ts";
 import { type Claim, Question, Quiet } from "./judge.ts";
@@ -80,6 +81,7 @@ export class Search {
   readonly #claims: readonly Claim[];
   #watched: Question[] = [];
   readonly #quiet = new Quiet();
+  readonly #concerns = new Concerns();
   readonly #within: Question | undefined;
   readonly #rest: Question | undefined;
   readonly #failed = new Set<string>();
@@ -322,9 +324,10 @@ export class Search {
     const narrow = words === NARROW;
     if (narrow && this.#quiet.knows(pool[at]!, pool[at + 1]!)) return;
     let quiet = narrow;
+    let concerned = parent === undefined ? -1 : this.#concerns.of(this.#watched, pool, at, parent);
     for (let w = 0; w < this.#watched.length; w++) {
+      if (w < BITS && (concerned >>> w & 1) === 0) continue;
       const question = this.#watched[w]!;
-      if (parent !== undefined && !question.matters(pool, at, parent)) continue;
       const holds = question.holds(this.expander, pool, at);
       const { kind, name } = question.predicate as Claim;
       if (kind === "always" ? holds : !holds) continue;
@@ -335,6 +338,8 @@ export class Search {
         this.witnesses.push({ claim: name, state: index });
         this.#watch();
       }
+      // Fewer are watched now, under other numbers.
+      concerned = -1;
       w = -1;
     }
     if (quiet) this.#quiet.note(pool[at]!, pool[at + 1]!, this.#watched);
@@ -355,7 +360,10 @@ export class Search {
       c.kind === "always" ? !this.#failed.has(c.name) : !this.#witnessed.has(c.name)
     );
     const kept = new Map(this.#watched.map((q) => [q.predicate, q]));
-    this.#watched = open.map((c) => kept.get(c) ?? new Question(c, this.expander.layout));
+    this.#watched = open.map((c) =>
+      kept.get(c) ?? new Question(c, this.expander.layout, this.#concerns)
+    );
+    this.#concerns.void();
     this.#quiet.reset(this.#watched);
   }
 

@@ -4,7 +4,7 @@
  * A group's successors are computed by slow, plain code through a {@link Cursor}, which notes what was read. The search
  * remembers them by the values that were read, so the plain code runs once per combination and everything else is a look-up.
  */
-import type { Columns } from "./columns.ts";
+import type { Aspect, Columns } from "./columns.ts";
 
 /** One thing that can happen, as data. Equal actions are one object with one number. */
 export interface Action {
@@ -68,6 +68,7 @@ export class Cursor {
   #now = new Int32Array(64);
   #base = new Int32Array(64);
   #read = new Uint8Array(64);
+  readonly #looked = new Set<number>();
   #reads: number[] = [];
   #changed: number[] = [];
   #emit: (action: number, cursor: Cursor) => void = () => {};
@@ -79,6 +80,16 @@ export class Cursor {
   get(column: number): number {
     this.#note(column);
     return this.#now[column]!;
+  }
+
+  /** An aspect of a component; only that is noted as read. */
+  look({ number, column, of }: Aspect): number {
+    if (column >= this.#now.length) this.#room(column + 1);
+    if (this.#read[column] === 0 && !this.#looked.has(number)) {
+      this.#looked.add(number);
+      this.#reads.push(number);
+    }
+    return of(this.#now[column]!);
   }
 
   set(column: number, value: number): void {
@@ -112,13 +123,18 @@ export class Cursor {
     return this.#changed;
   }
 
-  /** What was read since the cursor was placed, in order. */
+  /** What was read since the cursor was placed, in order: columns, and numbers of aspects. */
   get reads(): readonly number[] {
     return this.#reads;
   }
 
   before(column: number): number {
     return this.#base[column] ?? 0;
+  }
+
+  /** The components before any change. Valid until the next call. */
+  get origin(): Int32Array {
+    return this.#base;
   }
 
   /** Puts the cursor on a state. */
@@ -134,7 +150,8 @@ export class Cursor {
   /** Notes afresh what is read. */
   begin(): void {
     this.open = false;
-    for (const c of this.#reads) this.#read[c] = 0;
+    for (const c of this.#reads) if (c < this.#read.length) this.#read[c] = 0;
+    this.#looked.clear();
     this.#reads.length = 0;
   }
 

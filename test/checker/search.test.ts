@@ -81,7 +81,7 @@ test("a rule that is no function of the state is found out", () => {
           initial: () => ({ state: 0 }),
           step: (n) => ({ state: 1 - (n as number) }),
         },
-        may: (w) => [{ type: asked++ % 2 === 0 ? `${w.in("counter", "x")}` : `${w.get("key")}` }],
+        may: (w) => [{ type: asked++ % 2 === 0 ? `${w.at("counter")?.done}` : `${w.get("key")}` }],
       },
     },
   });
