@@ -30,6 +30,9 @@ const BESIDE = new Set([
   "firstFrame",
 ]);
 
+/** A cluster that scales has its keeper before its sockets, since its store lives there; another one has it after them. */
+const BESIDE_WHEN_IT_SCALES = new Set([...BESIDE, "keeperPlaced"]);
+
 export interface JournalConformance extends Conformance {
   /** Inputs of the journal that the model is not about, by what they are. */
   readonly leftOut: Readonly<Record<string, number>>;
@@ -51,9 +54,12 @@ export function modelOfRun(configured: KernelEvent, unseen: number, restarts: nu
 }
 
 /** What of an input is compared. Undefined when the model is not about it. */
-export function observationOf({ seq, to, event }: Input): Observation | undefined {
+export function observationOf(
+  { seq, to, event }: Input,
+  beside: ReadonlySet<string> = BESIDE,
+): Observation | undefined {
   if (to === "@system" && event.type === "resumed") return { seq, to, event: { type: "resumed" } };
-  if (!ISSUE.test(to) || BESIDE.has(event.type)) return undefined;
+  if (!ISSUE.test(to) || beside.has(event.type)) return undefined;
   if (event.type === "bound" && event["socket"] === "coordinator") return undefined;
   const type = event.type === "timer.fired" ? String(event["timer"]) : event.type;
   // A release that does not know the utility has answered, too.
@@ -70,11 +76,13 @@ export function conformJournal(
   let configured: KernelEvent | undefined;
   const observations: Observation[] = [];
   const leftOut: Record<string, number> = {};
+  let beside = BESIDE;
   let scales = false;
   const bound = new Set<string>();
   for (const input of inputs) {
     if (input.event.type === "configured") {
       configured = input.event;
+      if ((configured["scaling"] ?? null) !== null) beside = BESIDE_WHEN_IT_SCALES;
       continue;
     }
     // From here on there are ranks and processes that no start-up knows.
@@ -82,7 +90,7 @@ export function conformJournal(
     // A socket that is bound again, with more to say or after a restart, is where it was.
     const again = input.event.type === "bound" && bound.has(String(input.event["socket"]));
     if (input.event.type === "bound") bound.add(String(input.event["socket"]));
-    const observation = scales || again ? undefined : observationOf(input);
+    const observation = scales || again ? undefined : observationOf(input, beside);
     if (observation !== undefined) observations.push(observation);
     else {
       const what = scales
@@ -101,7 +109,7 @@ export function conformJournal(
   for (const unseen of UNSEEN) {
     const found = conform(modelOfRun(configured, unseen, restarts), observations, {
       observed: (instance) => instance === "@system" || ISSUE.test(instance),
-      hidden: (action) => BESIDE.has(action.event?.type ?? ""),
+      hidden: (action) => beside.has(action.event?.type ?? ""),
       ...options,
     });
     if (best === undefined || found.explained > best.explained) best = found;

@@ -115,7 +115,9 @@ export function conformanceText(conformance: Conformance): string {
   const { outcome, model, observations, explained, run, states, unexplained } = conformance;
   const hidden = run.steps.length - explained;
   const lines = [
-    `${outcome}: ${model}: ${explained} of ${observations} observations explained, with ${hidden} hidden steps; ${states} states are possible then`,
+    `${outcome}: ${model}: ${explained} of ${count(observations, "observation")} explained, with ${
+      count(hidden, "hidden step")
+    }; ${count(states, "state")} ${states === 1 ? "is" : "are"} possible then`,
   ];
   if (unexplained !== undefined) {
     const { observation, nearest } = unexplained;
@@ -141,6 +143,8 @@ export function conformanceText(conformance: Conformance): string {
   }
   return lines.join("\n");
 }
+
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 /** The kernel's own address: a `resumed` there is a restart. */
 const SYSTEM = "@system";

@@ -122,3 +122,20 @@ test("the golden journal of a cluster is a run that the model allows, sockets th
   assert.equal(result.explained, 15);
   assert.equal(result.leftOut["bound to startup"], 1);
 });
+
+test("a cluster that scales has its keeper before its sockets, and its run is one that the model allows", () => {
+  const records = new JournalReader(new FileStore("test/golden/cluster-0.1").segments()).records();
+  const [configured, ...rest] = [...records].map((r) => r.record as Input);
+  const scaling = { ...configured!, event: { ...configured!.event, scaling: { maxSize: 4 } } };
+  const placed = rest.filter((r) => r.event.type === "keeperPlaced");
+  const others = rest.filter((r) => r.event.type !== "keeperPlaced");
+  assert.equal(placed.length, 1);
+  const result = conformJournal([scaling, ...placed, ...others]);
+  assert.equal(result.outcome, "conforms", conformanceText(result));
+  assert.equal(result.explained, 14);
+  assert.equal(result.leftOut["keeperPlaced to launcher"], 1);
+  assert.match(conformanceText(result), / 14 of 14 observations explained, .* is possible then$/);
+
+  // The same order is no run of a cluster that does not scale.
+  assert.equal(conformJournal([configured!, ...placed, ...others]).outcome, "differs");
+});
