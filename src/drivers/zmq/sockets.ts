@@ -234,9 +234,8 @@ function inUse(
   const delivery: Delivery | undefined = "receive" in raw && "readable" in raw
     ? deliverFrom(raw as unknown as ReadableSocket, options.onMessage ?? (() => {}))
     : undefined;
-  if (options.onRefusedConnection !== undefined && waitsNatively) {
-    void watch(raw, options.onRefusedConnection);
-  }
+  const watched = options.onRefusedConnection !== undefined && waitsNatively;
+  if (watched) void watch(raw, options.onRefusedConnection!);
   let closed = false;
   return {
     endpoint,
@@ -257,7 +256,8 @@ function inUse(
       delivery?.stop();
       if (bound) {
         try {
-          raw.unbindSync(endpoint);
+          // Of a socket that is watched this would wait for room among its events, for ever when they are many: nobody reads them meanwhile.
+          if (!watched) raw.unbindSync(endpoint);
         } catch { /* it is being closed anyway */ }
         gaveBack(endpoint);
       }
@@ -270,20 +270,24 @@ function inUse(
 /**
  * Counts connections that ended without a handshake. Events do not say which connection they mean, so an honest peer
  * that leaves while another is still greeting may be counted early; the sum is right once both are through.
+ *
+ * Events are read to their end, also when the socket is closed: the library's thread, which serves every socket of the process, waits
+ * for ever where it has an event to tell and nobody reads.
  */
 async function watch(raw: Raw, refused: () => void): Promise<void> {
+  const { events } = raw;
   let greeting = 0;
   try {
     for (;;) {
-      const { type } = await raw.events.receive();
+      const { type } = await events.receive();
       if (type === "accept") greeting++;
       else if (type === "handshake") greeting--;
       else if (type === "disconnect" && greeting > 0) {
         greeting--;
-        refused();
+        if (!raw.closed) refused();
       } else if (type === "end") return;
     }
-  } catch { /* the socket is closed */ }
+  } catch { /* there are none any more */ }
 }
 
 function failure(error: unknown, endpoint: string): Sent {

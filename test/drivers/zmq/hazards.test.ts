@@ -27,6 +27,12 @@ test("a ROUTER closed 200 times while strangers throw bytes at it: the process s
   assert.ok(ended.made > 200, `${ended.made} connections`);
 });
 
+test("a ROUTER closed with 1,500 connections to be told of: the process and its other sockets go on", async () => {
+  const ended = await run("close-after-crowd.ts", []);
+  assert.equal(ended.output, "crowd 0\nheard\n");
+  assert.equal(ended.code, 0);
+});
+
 test("without a ZAP domain libzmq aborts the process, which is why every socket has one", async (t) => {
   // About one close in two to ten aborts: a thousand that all survive would mean that the hazard is gone.
   for (let attempt = 1; attempt <= 5; attempt++) {
