@@ -122,8 +122,9 @@ function regroupOf(context: OperationsContext): RegroupPlan {
 function holding(context: OperationsContext, event: OperationsEvent): string | null {
   const { regroup } = context;
   if (regroup === undefined) return null;
-  if (regroup.policy === "hold") return "the policy is to hold them";
   const plan = regroupOf({ ...context, size: sizeAfter(context, event), running: null });
+  if (!regroup.whole && !plan.ok) return plan.why;
+  if (regroup.policy === "hold") return "the policy is to hold them";
   if (!plan.ok) return plan.why;
   return plan.byHand.length === 0
     ? null

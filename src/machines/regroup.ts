@@ -40,7 +40,11 @@ const SCALE_UP_MARK = "VLLM_ELASTIC_EP_SCALE_UP_LAUNCH";
 export function planRegroup(settings: RegroupSettings, regroup: Regroup): RegroupPlan {
   const { size, joiner, times } = regroup;
   const no = (why: string): RegroupPlan => ({ ok: false, why });
-  if (!settings.whole) return no("other front-ends have engines of this group");
+  if (!settings.whole) {
+    return no(
+      "other front-ends have engines of this group; stop the servers of all ranks, and start them anew",
+    );
+  }
   const again: string[] = [];
   const covered = new Set<number>();
   for (const { id, ranks, namesSize } of settings.launches) {

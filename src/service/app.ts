@@ -181,8 +181,10 @@ async function drain(
   target: number,
   seconds: number,
 ): Promise<Response | undefined> {
-  const size = cluster.scaling!.size;
-  if (target >= size || cluster.scaling!.status().running !== null) return undefined;
+  const { size, running, fronts } = cluster.scaling!.status();
+  if (target >= size || running !== null) return undefined;
+  // Rank 0 knows the loads of all, and begins when those that leave are idle; the others wait for rank 0.
+  if (fronts !== null && !fronts.includes(0)) return undefined;
   if (cluster.drained === undefined) {
     return c.json({ detail: "drain_timeout: nobody here knows the requests of ranks" }, 400);
   }

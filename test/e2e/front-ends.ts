@@ -57,7 +57,7 @@ export class FrontEnds {
   }
 
   /** Starts the server of a rank, also again after it was killed. `joins`: it was told to join a group that scales up. */
-  async serve(rank: number, size: number, joins = false): Promise<Muster> {
+  async serve(rank: number, size: number, joins = false, more: string[] = []): Promise<Muster> {
     const known = this.#servers.get(rank);
     const http = known?.http ?? await freePort();
     const { maxSize = 4, flags = [], engineArgs = "--boot-ms 0 --load-ms 50" } = this.#options;
@@ -71,6 +71,7 @@ export class FrontEnds {
       ...["--lease", "60s", "--durability", "os"],
       ...(joins ? ["--scale-up-launch"] : []),
       ...flags,
+      ...more,
     ]);
     this.#servers.set(rank, { server, http, size });
     await server.said(/the API is at/);
@@ -91,6 +92,14 @@ export class FrontEnds {
   /** The same command once more. */
   again(rank: number, joins = false): Promise<Muster> {
     return this.serve(rank, this.#of(rank).size, joins);
+  }
+
+  /** Stops every server, and starts those of a group anew. */
+  async anew(size: number): Promise<void> {
+    await this.stop();
+    const ranks = Array.from({ length: size }, (_, rank) => rank);
+    await Promise.all(ranks.map((rank) => this.serve(rank, size, false, ["--anew"])));
+    await Promise.all(ranks.map((rank) => this.formed(rank)));
   }
 
   url(rank: number): string {
