@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { FrontEnds } from "./front-ends.ts";
 import { muster } from "./support.ts";
 
-const options = { timeout: 180_000 };
+const options = { timeout: 500_000 };
 
 test(
   "two servers become three and two again: the orchestrator asks each of them, the new rank joins by itself, the leaver says that it is retired",
@@ -17,7 +17,7 @@ test(
     }
 
     const joins = cluster.serve(2, 3, true);
-    const up = await muster("scale", "3", "--ranks", cluster.urls(2), "--deadline", "60s");
+    const up = await muster("scale", "3", "--ranks", cluster.urls(2), "--deadline", "150s");
     assert.equal(up.code, 0, `${up.out}\n${up.err}\n${cluster.server(0).out}`);
     assert.match(up.out, /Scaled to 3 data parallel engines\./);
     await joins;
@@ -36,7 +36,7 @@ test(
     assert.deepEqual(head.blocks, { sum: 3000, min: 1000, max: 1000 });
 
     const down = await muster(
-      ...["scale", "2", "--ranks", cluster.urls(3), "--deadline", "60s", "--drain-timeout", "60s"],
+      ...["scale", "2", "--ranks", cluster.urls(3), "--deadline", "150s", "--drain-timeout", "60s"],
     );
     assert.equal(down.code, 0, `${down.out}\n${down.err}`);
     assert.match(down.out, /Ranks 2 left and can be deleted\./);
@@ -70,7 +70,7 @@ test(
   async (t) => {
     const cluster = await FrontEnds.start(t, 2);
     const asked = muster(
-      ...["scale", "3", "--ranks", cluster.urls(2), "--deadline", "120s", "--operation", "up"],
+      ...["scale", "3", "--ranks", cluster.urls(2), "--deadline", "150s", "--operation", "up"],
     );
     const awaits = async (rank: number): Promise<void> => {
       const state = () =>
@@ -102,7 +102,7 @@ test(
   async (t) => {
     const cluster = await FrontEnds.start(t, 2);
     const asked = muster(
-      ...["scale", "3", "--ranks", cluster.urls(2), "--deadline", "120s", "--operation", "up"],
+      ...["scale", "3", "--ranks", cluster.urls(2), "--deadline", "150s", "--operation", "up"],
     );
     while (
       (await cluster.operation(1, "up"))?.participants[0]?.state !== "preparing.awaitingEngines"
@@ -122,13 +122,13 @@ test(
         [rank],
       ]);
     }
-    const again = await muster("scale", "3", "--ranks", cluster.urls(2), "--deadline", "60s");
+    const again = await muster("scale", "3", "--ranks", cluster.urls(2), "--deadline", "150s");
     assert.equal(again.code, 1);
     assert.match(again.out, /the engine of rank \d holds a reconfiguration that it cannot abandon/);
     assert.match(again.out, /stop the servers of all ranks, and start them anew/);
     await cluster.anew(2);
     const joins = cluster.serve(2, 3, true);
-    const anew = await muster("scale", "3", "--ranks", cluster.urls(2), "--deadline", "60s");
+    const anew = await muster("scale", "3", "--ranks", cluster.urls(2), "--deadline", "150s");
     assert.equal(anew.code, 0, anew.out);
     await joins;
   },
