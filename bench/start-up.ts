@@ -1,4 +1,5 @@
 /** How fast a cluster forms up: over real sockets with a durable journal, and through the machines alone. */
+import { Buffer } from "node:buffer";
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,11 +11,13 @@ import { Coordinator } from "../src/coordinator.ts";
 import { type KernelEvent, SYSTEM } from "../src/kernel/mod.ts";
 import { clusterKernel, configureRun } from "../src/machines/mod.ts";
 import { parseClusterConfig, planOrThrow, planTopology } from "../src/planning/mod.ts";
+import { encodeEngineHandshake } from "../src/protocol/mod.ts";
 import type { BenchTable } from "./run.ts";
 
 export const name = "start-up";
-const SIZES = [4, 64, 1024];
-const ROUNDS = 5;
+/** Engines, and when they connect. */
+const START_UPS = [[4, "after"], [64, "after"], [1024, "after"], [1024, "before"]] as const;
+const ROUNDS = 15;
 /** The second is ten times the first. */
 const SYSTEM_SIZES = [6_000, 60_000, 10_000];
 const GROUP = 16;
@@ -29,39 +32,40 @@ interface Took {
   readonly cpu: number;
 }
 
+/** Whether the engines connect before the clock starts, or after. */
+type When = (typeof START_UPS)[number][1];
+
 async function overSockets(): Promise<BenchTable> {
   const compared = existsSync(PYTHON);
   const rows: (string | number)[][] = [];
   let first: Took | undefined;
-  for (const size of SIZES) {
+  for (const [size, when] of START_UPS) {
     const ours: Took[] = [];
-    const originals: Took[] = [];
-    const bares: Took[] = [];
+    const originals: number[] = [];
+    const bares: number[] = [];
     for (let round = 0; round < ROUNDS; round++) {
-      ours.push(await coordinator(size));
+      ours.push(await coordinator(size, when));
       if (!compared) continue;
-      originals.push(await pythonLoop(size, "original"));
-      bares.push(await pythonLoop(size, "bare"));
+      originals.push(await pythonLoop(size, when, "original"));
+      bares.push(await pythonLoop(size, when, "bare"));
     }
-    first = ours[0];
-    const mine = median(ours);
-    const original = compared ? median(originals) : undefined;
-    const bare = compared ? median(bares) : undefined;
+    if (size === 1024) first ??= ours[0];
+    const seconds = median(ours.map((took) => took.seconds));
+    const besides = (them: readonly number[]) =>
+      compared ? [median(them), seconds / median(them)] : ["-", "-"];
     rows.push([
-      size,
-      mine.seconds,
-      mine.cpu,
-      size / mine.seconds,
-      original?.seconds ?? "-",
-      original === undefined ? "-" : mine.seconds / original.seconds,
-      bare?.seconds ?? "-",
-      bare === undefined ? "-" : mine.seconds / bare.seconds,
+      `${size.toLocaleString("en-US")}${when === "before" ? ", connected before" : ""}`,
+      seconds,
+      median(ours.map((took) => took.cpu)),
+      size / seconds,
+      ...besides(originals),
+      ...besides(bares),
       process.resourceUsage().maxRSS / 1000,
     ]);
   }
-  const { seconds, cpu } = first!;
   return {
-    title: "Start-up over tcp: from the first HELLO to formed up, journal in a file, synced",
+    title:
+      "Start-up over tcp: from the first connection (or HELLO) to formed up, journal in a file, synced",
     columns: [
       "engines",
       "Muster s",
@@ -75,12 +79,11 @@ async function overSockets(): Promise<BenchTable> {
     ],
     rows,
     notes: [
-      "All engines are in one other process, which connects, says HELLO, and says READY on INIT. Medians of five rounds, in turns.",
-      `The first start-up of ${
-        SIZES.at(-1)!.toLocaleString("en-US")
-      } in the process, for which V8 still compiles: ${seconds.toPrecision(3)} s, CPU ${
-        cpu.toPrecision(3)
-      } s.`,
+      `Medians of ${ROUNDS} rounds, in turns. All engines are in one other process, which speaks ZMTP itself to need little: each connects, says HELLO, and says`,
+      "READY on INIT. The last row is the handshake alone, of engines that are connected before the clock starts.",
+      `The first start-up of 1,024 in the process, for which V8 still compiles: ${
+        first!.seconds.toPrecision(3)
+      } s, CPU ${first!.cpu.toPrecision(3)} s.`,
       "The original's loop (pyzmq, msgspec) polls, looks through its list of engines, checks, and encodes INIT for each, as vLLM's front-end does.",
       "The bare loop only decodes, looks up by a hash, answers and counts. Neither has deadlines, a journal or a status.",
       ...(compared
@@ -90,11 +93,10 @@ async function overSockets(): Promise<BenchTable> {
   };
 }
 
-/** The round in the middle, by its time. */
-const median = (rounds: readonly Took[]): Took =>
-  [...rounds].sort((a, b) => a.seconds - b.seconds)[Math.floor(rounds.length / 2)]!;
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
-async function coordinator(size: number): Promise<Took> {
+async function coordinator(size: number, when: When): Promise<Took> {
   const directory = mkdtempSync(join(tmpdir(), "mb-"));
   const coordinator = await Coordinator.start({
     cluster: {
@@ -112,43 +114,57 @@ async function coordinator(size: number): Promise<Took> {
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   const { bind } = coordinator.status().endpoints["handshake"] as { bind: string };
-  const load = await startLoad(bind, size);
+  const engines = await startEngines(bind, size, when);
   const began = performance.now();
   const usage = process.cpuUsage();
-  load.stdin!.write("go\n");
+  engines.stdin!.write("go\n");
   await coordinator.ready();
   const seconds = (performance.now() - began) / 1000;
   const { user, system } = process.cpuUsage(usage);
   const cpu = (user + system) / 1e6;
-  await ended(load);
+  await ended(engines);
   await coordinator.close();
   rmSync(directory, { recursive: true, force: true });
   return { seconds, cpu };
 }
 
-async function pythonLoop(size: number, kind: "original" | "bare"): Promise<Took> {
+async function pythonLoop(size: number, when: When, kind: "original" | "bare"): Promise<number> {
   const loop = spawn(PYTHON, [
     fileURLToPath(new URL("start-up/loop.py", import.meta.url)),
     `${size}`,
     kind,
   ]);
   const address = await line(loop);
-  const load = await startLoad(address, size);
+  const engines = await startEngines(address, size, when);
   const began = performance.now();
-  load.stdin!.write("go\n");
-  const formed = await line(loop);
+  engines.stdin!.write("go\n");
+  await line(loop);
   const seconds = (performance.now() - began) / 1000;
-  await ended(load);
-  return { seconds, cpu: Number(formed.split(" ")[1]) };
+  await ended(engines);
+  return seconds;
 }
 
-async function startLoad(address: string, size: number): Promise<ChildProcess> {
-  const file = fileURLToPath(new URL("start-up/load.ts", import.meta.url));
-  const load = spawn(process.execPath, ["--import", "tsx", file, address, `${size}`], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  await line(load);
-  return load;
+const HELLO = encodeEngineHandshake({ type: "hello", local: false, headless: true });
+const READY = encodeEngineHandshake({
+  type: "ready",
+  local: false,
+  headless: true,
+  numGpuBlocks: 1000,
+  dpStatsAddress: null,
+});
+
+/** The engines' process; it needs nothing but Python's own library. */
+async function startEngines(address: string, size: number, when: When): Promise<ChildProcess> {
+  const engines = spawn(existsSync(PYTHON) ? PYTHON : "python3", [
+    fileURLToPath(new URL("start-up/engines.py", import.meta.url)),
+    address,
+    `${size}`,
+    when,
+    Buffer.from(HELLO).toString("hex"),
+    Buffer.from(READY).toString("hex"),
+  ], { stdio: ["pipe", "pipe", "inherit"] });
+  await line(engines);
+  return engines;
 }
 
 /** The next line that the child says. */
@@ -162,6 +178,7 @@ const line = (child: ChildProcess): Promise<string> =>
       resolve(text.trim());
     };
     child.stdout!.on("data", hear);
+    child.once("error", (error) => reject(new Error(`the engines need python3: ${error.message}`)));
     child.once("close", (code) => reject(new Error(`ended with ${code}`)));
   });
 

@@ -1,6 +1,6 @@
 /** Carries the handshake of start-up: a ROUTER for each held handshake socket, messages in as inputs, INIT out. */
 import { setImmediate } from "node:timers";
-import { type InstanceId, rankOf } from "../kernel/mod.ts";
+import { type InstanceId, type KernelEvent, rankOf } from "../kernel/mod.ts";
 import type { HandshakeSocket, SendInit } from "../machines/mod.ts";
 import type { EngineHandshake, Hello, WireRank } from "../protocol/mod.ts";
 import type { Driver, DriverPort, Holding, Order } from "./driver.ts";
@@ -41,6 +41,8 @@ export class HandshakeDriver implements Driver<SendInit, HandshakeSocket>, Hands
   readonly resources = ["socket.handshake"] as const;
   #port: DriverPort | undefined;
   #open = new Map<string, Open>();
+  /** Ranks that say the same are decoded as the same message, and are one event. */
+  readonly #said = new WeakMap<EngineHandshake, KernelEvent>();
 
   start(port: DriverPort): void {
     this.#port = port;
@@ -161,31 +163,36 @@ export class HandshakeDriver implements Driver<SendInit, HandshakeSocket>, Hands
   }
 
   #heard(rank: WireRank, message: EngineHandshake): void {
-    const { local, headless } = message;
-    const to = `rank/${rank}/engine`;
-    switch (message.type) {
-      case "hello":
-        return this.#port!.input(to, { type: "hello", local, headless });
-      case "ready": {
-        const { coordStorePort: storePort, numRedundantExperts: redundant } = message;
-        return this.#port!.input(to, {
-          type: "ready",
-          local,
-          headless,
-          blocks: message.numGpuBlocks ?? null,
-          statsAddress: message.dpStatsAddress ?? null,
-          hash: message.parallelConfigHash ?? null,
-          ...(storePort === undefined ? {} : { storePort }),
-          ...(redundant == null ? {} : { redundant }),
-        });
-      }
-      case "unknown-status":
-        return this.#port!.input(to, {
-          type: "malformed",
-          reason: `there is no status ${message.status}`,
-          status: message.status,
-        });
+    let event = this.#said.get(message);
+    if (event === undefined) this.#said.set(message, event = Object.freeze(eventOf(message)));
+    this.#port!.input(`rank/${rank}/engine`, event);
+  }
+}
+
+function eventOf(message: EngineHandshake): KernelEvent {
+  const { local, headless } = message;
+  switch (message.type) {
+    case "hello":
+      return { type: "hello", local, headless };
+    case "ready": {
+      const { coordStorePort: storePort, numRedundantExperts: redundant } = message;
+      return {
+        type: "ready",
+        local,
+        headless,
+        blocks: message.numGpuBlocks ?? null,
+        statsAddress: message.dpStatsAddress ?? null,
+        hash: message.parallelConfigHash ?? null,
+        ...(storePort === undefined ? {} : { storePort }),
+        ...(redundant == null ? {} : { redundant }),
+      };
     }
+    case "unknown-status":
+      return {
+        type: "malformed",
+        reason: `there is no status ${message.status}`,
+        status: message.status,
+      };
   }
 }
 

@@ -2,7 +2,7 @@
  * From inputs to safe results: queue, step, append, write, sync. A group of inputs shares one write, and one sync serves everything
  * that was written before it began.
  */
-import { asciiJson, digestOf, EventTexts, type OwnedJournal, type Place } from "../journal/mod.ts";
+import { digestOf, EventTexts, type OwnedJournal, type Place } from "../journal/mod.ts";
 import type {
   Applied,
   Fold,
@@ -177,10 +177,10 @@ export class Pipeline<E extends Typed, R extends Typed> {
     let text: string;
     let result: Applied<E, R>;
     try {
-      text = asciiJson(redact?.(to, event) ?? event);
       // What is stepped is what is kept, also where JSON changes a value.
-      const { event: kept } = this.#events.of(text, JSON.parse);
-      const input = { seq: this.seq + 1, at: time.now(), to, event: kept };
+      const said = this.#events.saidBy(redact?.(to, event) ?? event);
+      text = said.text;
+      const input = { seq: this.seq + 1, at: time.now(), to, event: said.event };
       result = this.#fold.apply(input, text) as unknown as Applied<E, R>;
     } catch (cause) {
       // It may have been left half-way.

@@ -1,5 +1,6 @@
 /** Events by their JSON text. */
 import type { KernelEvent } from "../kernel/mod.ts";
+import { asciiJson } from "./record.ts";
 
 interface Known {
   readonly text: string;
@@ -15,6 +16,17 @@ const LONGEST = 400;
  */
 export class EventTexts {
   readonly #known = new Map<string, Known>();
+  /** Of events that nobody can change. */
+  readonly #constants = new WeakMap<KernelEvent, Known>();
+
+  /** The text of an event, and what it is read as. */
+  saidBy(event: KernelEvent): Known {
+    const constant = this.#constants.get(event);
+    if (constant !== undefined) return constant;
+    const known = this.of(asciiJson(event), JSON.parse);
+    if (isConstant(event)) this.#constants.set(event, known);
+    return known;
+  }
 
   /** The event with this text; `parse` makes it when it is new. */
   of(text: string, parse: (text: string) => KernelEvent): Known {
@@ -29,3 +41,8 @@ export class EventTexts {
     return found;
   }
 }
+
+/** Whether an event can never say anything else. */
+const isConstant = (event: KernelEvent): boolean =>
+  Object.isFrozen(event) &&
+  Object.values(event).every((member) => typeof member !== "object" || member === null);

@@ -1,11 +1,16 @@
 /** What goes into the digest of a system: every fact of every instance, as a set, so that it can be kept change by change. */
-import { type Hash, hashText, hex, include, mix, ZERO } from "./hash.ts";
+import { exclude, type Hash, hashText, hex, include, mix, TextHash, ZERO } from "./hash.ts";
 import type { LocalState } from "./local.ts";
 import type { Held, Instance, InstanceId, OpenCall, Stamped, Timer, Typed } from "./types.ts";
 
 export const stateHash = (id: InstanceId, state: LocalState): Hash => mix(hashText(id), state.hash);
+/** The hash of a system in which an instance moved from one state to another. */
+export function movedHash(system: Hash, id: InstanceId, from: LocalState, to: LocalState): Hash {
+  const name = hashText(id);
+  return include(exclude(system, mix(name, from.hash)), mix(name, to.hash));
+}
 export const timerHash = (id: InstanceId, t: Timer): Hash =>
-  hashText(`t|${id}|${t.timer}|${t.generation}|${t.dueAt}`);
+  text.begin("t|").add(id).add("|").add(t.timer).add(`|${t.generation}|${t.dueAt}`).end();
 export const callHash = (id: InstanceId, c: OpenCall): Hash =>
   hashText(`c|${id}|${c.slot}|${c.id}|${jsonOf(c.effect)}`);
 export const heldHash = (id: InstanceId, h: Held): Hash =>
@@ -26,33 +31,35 @@ export function systemHash(instances: Iterable<Instance>): Hash {
 /** 16 hex digits for a step's effects in order: with the state's digest they tell whether two programs did the same. */
 export function effectsDigest(effects: readonly Stamped[]): string {
   let hash = ZERO;
-  for (const e of effects) hash = mix(hash, hashText(textOf(e)));
+  for (const e of effects) hash = mix(hash, effectHash(e));
   return hex(hash);
 }
 
-/** What `JSON.stringify` says of an effect; the commonest are put together here, which is several times faster. */
-function textOf(e: Stamped): string {
-  const from = quoted(e.from);
+const text = new TextHash();
+
+/** The hash of what `JSON.stringify` says of an effect; the text of the commonest is never put together. */
+function effectHash(e: Stamped): Hash {
+  if (e.kind === "call" || e.kind === "abandon") return hashText(JSON.stringify(e));
+  quoted(text.begin('{"id":"').add(e.id).add('","from":'), e.from);
+  text.add(',"kind":"').add(e.kind);
   switch (e.kind) {
     case "message":
-      return `{"id":"${e.id}","from":${from},"kind":"message","effect":${jsonOf(e.effect)}}`;
+      text.add('","effect":').add(jsonOf(e.effect));
+      break;
     case "arm":
-    case "disarm": {
-      const due = e.kind === "arm" ? `,"dueAt":${e.dueAt}` : "";
-      const timer = `"timer":${quoted(e.timer)},"generation":${e.generation}`;
-      return `{"id":"${e.id}","from":${from},"kind":"${e.kind}",${timer}${due}}`;
-    }
-    case "hold":
-    case "release": {
-      const resource = e.kind === "hold" ? `,"resource":${jsonOf(e.resource)}` : "";
-      return `{"id":"${e.id}","from":${from},"kind":"${e.kind}","key":${quoted(e.key)}${resource}}`;
-    }
+    case "disarm":
+      quoted(text.add('","timer":'), e.timer).add(',"generation":').add(`${e.generation}`);
+      if (e.kind === "arm") text.add(',"dueAt":').add(`${e.dueAt}`);
+      break;
     default:
-      return JSON.stringify(e);
+      quoted(text.add('","key":'), e.key);
+      if (e.kind === "hold") text.add(',"resource":').add(jsonOf(e.resource));
   }
+  return text.add("}").end();
 }
 
-const quoted = (name: string): string => PLAIN.test(name) ? `"${name}"` : JSON.stringify(name);
+const quoted = (to: TextHash, name: string): TextHash =>
+  PLAIN.test(name) ? to.add('"').add(name).add('"') : to.add(JSON.stringify(name));
 /** Names that JSON writes as they are. */
 const PLAIN = /^[\w/.@:-]*$/;
 

@@ -5,7 +5,7 @@
  * A `Fold` applies one input after another to a private copy, which is what replay wants; `Kernel.step` makes one for a
  * single input. Both compute the same.
  */
-import { callHash, heldHash, stateHash, systemHash, timerHash } from "./digest.ts";
+import { callHash, heldHash, movedHash, stateHash, systemHash, timerHash } from "./digest.ts";
 import { exclude, type Hash, hex, include } from "./hash.ts";
 import type { InstancesEdit } from "./instances.ts";
 import type { Local, LocalOutput, LocalState } from "./local.ts";
@@ -308,8 +308,9 @@ export class Fold {
 
   #move(instance: Instance, to: LocalState): void {
     if (to === instance.state) return;
-    this.#lose(stateHash, instance.id, instance.state);
-    this.#gain(stateHash, instance.id, to);
+    if (this.#hash !== undefined) {
+      this.#hash = movedHash(this.#hash, instance.id, instance.state, to);
+    }
     this.#replace({ ...instance, state: to });
   }
 

@@ -9,19 +9,44 @@ export interface Hash {
 
 export const ZERO: Hash = { hi: 0, lo: 0 };
 
-/** Hashes a text (its UTF-16 code units). */
-export function hashText(text: string): Hash {
-  let a = 0x9e3779b9 | 0;
-  let b = 0x243f6a88 | 0;
-  for (let i = 0; i < text.length; i++) {
-    const c = text.charCodeAt(i);
-    a = Math.imul(a ^ c, 0x85ebca6b);
-    b = Math.imul(b ^ c, 0xc2b2ae35);
-    a ^= a >>> 15;
-    b ^= b >>> 13;
+/** Hashes a text (its UTF-16 code units) that comes in pieces, so that nobody need put it together. */
+export class TextHash {
+  #a = 0;
+  #b = 0;
+
+  /** The first piece; what was not ended is forgotten. */
+  begin(piece: string): this {
+    this.#a = 0x9e3779b9 | 0;
+    this.#b = 0x243f6a88 | 0;
+    return this.add(piece);
   }
-  return finish(a, b);
+
+  /** The next piece. */
+  add(piece: string): this {
+    let a = this.#a;
+    let b = this.#b;
+    for (let i = 0; i < piece.length; i++) {
+      const c = piece.charCodeAt(i);
+      a = Math.imul(a ^ c, 0x85ebca6b);
+      b = Math.imul(b ^ c, 0xc2b2ae35);
+      a ^= a >>> 15;
+      b ^= b >>> 13;
+    }
+    this.#a = a;
+    this.#b = b;
+    return this;
+  }
+
+  /** The hash of all pieces. */
+  end(): Hash {
+    return finish(this.#a, this.#b);
+  }
 }
+
+const whole = new TextHash();
+
+/** Hashes a text. */
+export const hashText = (text: string): Hash => whole.begin(text).end();
 
 /** One hash of two, in this order. */
 export function mix(x: Hash, y: Hash): Hash {

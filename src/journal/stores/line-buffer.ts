@@ -20,7 +20,7 @@ const SHORT = 40;
  * `encodeRecord`, without the many short texts that it makes.
  */
 export class LineBuffer {
-  #bytes: Uint8Array = Buffer.allocUnsafeSlow(1 << 16);
+  #bytes: Buffer = Buffer.allocUnsafeSlow(1 << 16);
   #length = 0;
   /** Records of one moment are alike from the fence to the name of the instance. */
   #stamp: { readonly fence: number; readonly at: number; readonly bytes: Uint8Array } | undefined;
@@ -70,7 +70,7 @@ export class LineBuffer {
     return this.#stamp.bytes;
   }
 
-  #larger(length: number): Uint8Array {
+  #larger(length: number): Buffer {
     const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#bytes.length));
     larger.set(this.bytes());
     return this.#bytes = larger;
@@ -87,14 +87,19 @@ function copy(bytes: Uint8Array, from: Uint8Array, at: number): number {
   return at + from.length;
 }
 
-function writeAscii(bytes: Uint8Array, text: string, at: number): number {
-  if (text.length > SHORT) encoder.encodeInto(text, bytes.subarray(at));
+/** Deno is five times faster with an encoder, Node with the buffer itself. */
+const writeLong: (bytes: Buffer, text: string, at: number) => void = "Deno" in globalThis
+  ? (bytes, text, at) => void encoder.encodeInto(text, bytes.subarray(at))
+  : (bytes, text, at) => void bytes.write(text, at, "latin1");
+
+function writeAscii(bytes: Buffer, text: string, at: number): number {
+  if (text.length > SHORT) writeLong(bytes, text, at);
   else for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i);
   return at + text.length;
 }
 
 /** Between quotation marks; escaped where JSON does, which no name of ours needs. */
-function writeName(bytes: Uint8Array, name: string, at: number): number {
+function writeName(bytes: Buffer, name: string, at: number): number {
   for (let i = 0; i < name.length; i++) {
     const c = name.charCodeAt(i);
     if (c < 0x20 || c > 0x7e || c === 0x22 || c === 0x5c) {
@@ -105,7 +110,7 @@ function writeName(bytes: Uint8Array, name: string, at: number): number {
   return at + name.length;
 }
 
-function writeNumber(bytes: Uint8Array, n: number, at: number): number {
+function writeNumber(bytes: Buffer, n: number, at: number): number {
   if ((n | 0) !== n || n < 0) return writeAscii(bytes, String(n), at);
   n |= 0;
   let end = at + 1;
