@@ -279,10 +279,15 @@ export class Expander {
   /** Notes what a part has read. Successors that change it may disturb the part's unit: those that are known are marked so. */
   #note({ unit }: KnownPart, reads: readonly number[]): void {
     const bit = 1 << (unit + UNIT_BITS);
-    const fresh = reads.map((number) => this.space.columns.columnOf(number))
-      .filter((column) => ((this.#readers[column] ?? 0) & bit) === 0);
+    const fresh: number[] = [];
+    for (const number of reads) {
+      const column = this.space.columns.columnOf(number);
+      const readers = this.#readers[column] ?? 0;
+      if ((readers & bit) !== 0) continue;
+      this.#readers[column] = readers | bit;
+      fresh.push(column);
+    }
     if (fresh.length === 0) return;
-    for (const column of fresh) this.#readers[column] = (this.#readers[column] ?? 0) | bit;
     for (const { parts, known } of this.bundles) {
       if (!parts.some(({ changes }) => fresh.some((column) => changes.has(column)))) continue;
       for (const { start, found } of known) this.lists.mark(start, parts, found, this.#readers);

@@ -22,7 +22,20 @@ export interface Field {
   readonly ones: number;
   /** How many lower digits of the column are elsewhere. */
   readonly low: number;
+  /** The field in pieces that have few values each. */
+  readonly pieces: readonly Piece[];
 }
+
+/** Some bits of a word. */
+export interface Piece {
+  readonly word: number;
+  readonly shift: number;
+  /** As many ones as there are bits. */
+  readonly ones: number;
+}
+
+/** Bits of a piece, at most. */
+const PIECE = 6;
 
 const NOWHERE: readonly Field[] = [];
 
@@ -142,7 +155,11 @@ export class Layout {
 
   #add(column: number, word: number, shift: number, bits: number): void {
     const low = this.#bits[column] ?? 0;
-    const field = { column, word, shift, bits, ones: 2 ** bits - 1 | 0, low };
+    const pieces: Piece[] = [];
+    for (let at = shift; at < shift + bits; at += PIECE) {
+      pieces.push({ word, shift: at, ones: (1 << Math.min(shift + bits - at, PIECE)) - 1 });
+    }
+    const field = { column, word, shift, bits, ones: 2 ** bits - 1 | 0, low, pieces };
     (this.#fields[column] ??= []).push(field);
     this.#all.push(field);
     this.#bits[column] = low + bits;

@@ -9,8 +9,6 @@ import { type Field, type Layout, NARROW } from "./layout.ts";
 const FIRST = 1 << 8;
 /** In front of a node's branches: word, shift, and ones as wide as the digit. */
 const NODE = 3;
-/** Bits of a digit: a node has at most two to this power branches. */
-const DIGIT = 6;
 /** Numbers of tree after which it is forgotten. */
 const FULL = 1 << 24;
 /** Places for the answers given last about narrow states: at first, and at most. */
@@ -105,7 +103,7 @@ export class PackedDecisions {
     let at = this.#root;
     let first = 0;
     const ask = (field: Field): boolean => {
-      for (const { word, shift, ones } of digits(field)) {
+      for (const { word, shift, ones } of field.pieces) {
         if (at === 0) {
           at = this.#node(word, shift, ones);
           this.#lead(branch, at);
@@ -150,7 +148,7 @@ export class PackedDecisions {
     for (const field of fields) {
       this.#guards.unshift(field);
       this.#depend(field);
-      for (const { word, shift, ones } of digits(field).reverse()) {
+      for (const { word, shift, ones } of [...field.pieces].reverse()) {
         const node = this.#node(word, shift, ones);
         this.#tree[node + NODE] = this.#root;
         this.#root = node;
@@ -196,15 +194,6 @@ export class PackedDecisions {
     this.count = 0;
     this.#recent.fill(0);
   }
-}
-
-/** A field in pieces of which a node can have all values. */
-function digits({ word, shift, bits }: Field): { word: number; shift: number; ones: number }[] {
-  const pieces = [];
-  for (let at = shift; at < shift + bits; at += DIGIT) {
-    pieces.push({ word, shift: at, ones: (1 << Math.min(shift + bits - at, DIGIT)) - 1 });
-  }
-  return pieces;
 }
 
 function place(x: number, y: number): number {
