@@ -14,6 +14,7 @@ import type { BenchTable } from "./run.ts";
 export const name = "checker";
 
 const ROUNDS = 5;
+const OUR_ROUNDS = 3;
 /** The model whose rate is held against two-phase commit's: every fault that the scaling is to stand. */
 const OURS = scaling({ ranks: 3, target: 2, crashes: 1, timeouts: 1 });
 
@@ -126,14 +127,24 @@ function ours(rate: number): BenchTable {
     scaling({ ranks: 2, target: 1, crashes: 1, timeouts: 1 }),
     OURS,
   ];
-  const notes = ["the search without the check of liveness"];
-  const rows = models.map((model) => {
-    const { states, generated, seconds, bytes } = check(model);
+  const notes = [`best of ${OUR_ROUNDS}; the search without the check of liveness`];
+  const best = compete(
+    models.map((model) => ({
+      name: model.name,
+      run: () => {
+        const { states, generated, seconds, bytes } = check(model);
+        return { states, generated, seconds, megabytes: bytes / 1e6 };
+      },
+    })),
+    OUR_ROUNDS,
+  ) as Measured[];
+  const rows = models.map((model, i) => {
+    const { states, generated, seconds, megabytes = "" } = best[i]!;
     if (model === OURS) {
       const times = (rate / (states / seconds)).toFixed(1);
       notes.push(`${model.name}: two-phase commit with 8 managers is ${times} times as fast`);
     }
-    return [model.name, states, generated, seconds, states / seconds, bytes / 1e6];
+    return [model.name, states, generated, seconds, states / seconds, megabytes];
   });
   return {
     title: "our own machines",

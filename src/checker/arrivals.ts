@@ -126,8 +126,9 @@ export class Arrivals {
       const slots = old.length / stride;
       const now = new Int32Array(2 * old.length);
       for (let i = from; i < to; i++) {
-        const at = (i & (slots - 1)) * stride;
-        now.set(old.subarray(at, at + stride), (i & (2 * slots - 1)) * stride);
+        const was = (i & slots - 1) * stride;
+        const is = (i & 2 * slots - 1) * stride;
+        for (let k = 0; k < stride; k++) now[is + k] = old[was + k]!;
       }
       return now;
     };

@@ -44,7 +44,11 @@ export class Question {
     const answer = this.#mask.length === NARROW
       ? this.#answers.findNarrow(pool[at]!, pool[at + 1]!)
       : this.#answers.find(pool, at);
-    if (answer !== 0) return answer === TRUE;
+    return answer === 0 ? this.#ask(expander, pool, at) : answer === TRUE;
+  }
+
+  /** Apart from {@link holds}, which is called for every state and should be small. */
+  #ask(expander: Expander, pool: Int32Array, at: number): boolean {
     const trail = new Set<number>();
     const { open } = this;
     const holds = expander.ask(this.#known, pool, at, trail);
