@@ -10,9 +10,9 @@ import { startup } from "../models/startup.ts";
 const models: readonly (readonly [Model, number])[] = [
   [startup({ engines: 4 }), 482_255],
   [startup({ engines: 4, launched: true }), 1_080_819],
-  [scaling({ ranks: 3, target: 2 }), 2_769_801],
-  [scaling({ ranks: 3, target: 4 }), 4_761_215],
-  [scaling({ ranks: 3, target: 2, crashes: 0, timeouts: 0, abort: true }), 106_555],
+  [scaling({ ranks: 3, target: 2 }), 2_146_889],
+  [scaling({ ranks: 3, target: 4 }), 3_547_067],
+  [scaling({ ranks: 3, target: 2, crashes: 0, timeouts: 0, abort: true }), 130_189],
   [operationModel({ ranks: 3, target: 4 }), 31_290],
 ];
 
