@@ -22,6 +22,8 @@ interface Belief {
   readonly broken: boolean;
   readonly running: boolean;
   readonly unusable: boolean;
+  /** An engine gave no sign of life while the last operation was looked for its end. */
+  readonly silent: boolean;
   readonly asked: number;
   readonly regrouped: number;
 }
@@ -41,9 +43,14 @@ function meaningOf(
       return { belief: { ...b, broken: true } };
     case "scaleAsked": {
       if (b.running || b.broken || b.unusable) return { belief: b, says: ["refused"] };
-      return { belief: { ...b, running: true, asked: b.asked + 1 }, says: ["accepted"] };
+      const asked = b.asked + 1;
+      return { belief: { ...b, running: true, silent: false, asked }, says: ["accepted"] };
     }
     case "ended": {
+      if (event["chart"] === "groupCall") {
+        const own = b.running && event["from"] === signsOf(`op-${b.asked}`);
+        return { belief: own ? { ...b, silent: true } : b };
+      }
       if (event["chart"] !== "operation") return { belief: b };
       const output = event["output"] as unknown as { enginesToRestart: readonly number[] };
       const unusable = output.enginesToRestart.length > 0;
@@ -88,6 +95,14 @@ function remember(memory: Memory, happening: Happening, options: DeskOptions): M
     ? { ...memory, owed: memory.owed.filter((owed) => owed !== said) }
     : { ...memory, wrong: `says ${said}` };
 }
+
+const signsOf = (operation: string): string => `group/signs-${operation}`;
+const silent = (operation: string): KernelEvent => ({
+  type: "ended",
+  chart: "groupCall",
+  from: signsOf(operation),
+  output: { answered: 0, unanswered: [{ rank: 0, late: true, text: "no answer" }] },
+});
 
 const failed = (operation: string, enginesToRestart: readonly number[]): KernelEvent => ({
   type: "ended",
@@ -139,6 +154,7 @@ export function desk(options: DeskOptions): Model {
         ? [{ type: "scaleAsked", operation: `op-${asked + 1}`, target: TARGET, deadlineMs: 1 }]
         : []),
       ...(running ? [failed(operation, []), failed(operation, [0])] : []),
+      ...(running ? [silent(operation), silent("another")] : []),
       ...(regrouped < MOST ? [{ type: "restartAsked", request: "r" }] : []),
     ].filter((event) => !(running && event.type === "scaleAsked"));
   };
@@ -154,7 +170,14 @@ export function desk(options: DeskOptions): Model {
     monitors: {
       history: {
         initial: {
-          belief: { broken: true, running: false, unusable: false, asked: 0, regrouped: 0 },
+          belief: {
+            broken: true,
+            running: false,
+            unusable: false,
+            silent: false,
+            asked: 0,
+            regrouped: 0,
+          },
           owed: [],
           wrong: null,
         } as unknown as Json,
@@ -166,8 +189,9 @@ export function desk(options: DeskOptions): Model {
         "whoever asks is answered, and the start-up is told to start engines anew, when that can be":
           (w) => memory(w).owed.length === 0 && memory(w).wrong === null,
         "the desk knows whether the cluster serves, and whether its engines can scale": (w) => {
-          const { broken, running, unusable, regrouped } = memory(w).belief;
+          const { broken, running, unusable, silent, regrouped } = memory(w).belief;
           const c = context(w);
+          if ((c.silent.length > 0) !== silent) return false;
           return (c.broken !== null) === broken && (c.running !== null) === running &&
             (c.unusable.length > 0) === unusable && c.regrouped === regrouped &&
             w.in(ID, "running") === running;
