@@ -33,7 +33,8 @@ const colour = (paint: Paint, state: string): (text: string) => string =>
     ? paint.dim
     : paint.red;
 
-const clock = (at: number): string => new Date(at).toISOString().slice(11, 23);
+/** The time of day, to the millisecond. */
+export const clock = (at: number): string => new Date(at).toISOString().slice(11, 23);
 
 /** One line for each rank: state, since when, process, blocks. At most `most` ranks; the rest are counted by state. */
 export function rankLines(
@@ -129,34 +130,42 @@ export function eventLine(event: ClusterEvent, paint: Paint): string | undefined
 }
 
 /** What the cluster came to. */
-export function summaryLines(status: ClusterStatus, paint: Paint): string[] {
+export function summaryLines(status: ClusterStatus, paint: Paint, adopted = false): string[] {
   const { blocks } = status;
   const took = status.since - status.startedAt;
   const serving = status.ranks.filter((r) => r.state === "ready").map((r) => r.rank);
+  const size = adopted ? serving.length : status.formedUp;
+  const ranks = `${size} rank${size === 1 ? "" : "s"}`;
   return [
     `${paint.green("✓")} ${
-      paint.bold(
-        `${status.formedUp} rank${status.formedUp === 1 ? "" : "s"} formed up in ${duration(took)}`,
-      )
+      paint.bold(adopted ? `${ranks} serve on` : `${ranks} formed up in ${duration(took)}`)
     }`,
-    ...(serving.length === status.formedUp ? [] : [`  ${rankList(serving)} serve now`]),
+    ...(serving.length === size || serving.length === 0
+      ? []
+      : [`  ${rankList(serving)} serve${serving.length === 1 ? "s" : ""} now`]),
     ...(blocks === null ? [] : [
       `  KV cache blocks: ${blocks.sum} in all, ${
         blocks.min === blocks.max ? `${blocks.min} each` : `${blocks.min} to ${blocks.max} a rank`
       }`,
     ]),
-    ...Object.entries(status.endpoints).map(([name, parts]) =>
-      paint.dim(
-        `  ${name}: ${
-          Object.entries(parts).map(([part, e]) => part === "bind" ? e : `${part} ${e}`).join(", ")
-        }`,
-      )
-    ),
-    ...status.strangers.map((s) =>
-      paint.yellow(`  strangers: ${s.count} × ${s.kind}, for example ${s.sample}`)
-    ),
   ];
 }
+
+/** Where the cluster is spoken to, while it serves. */
+export const addressLines = (status: ClusterStatus, paint: Paint): string[] =>
+  Object.entries(status.endpoints).map(([name, parts]) =>
+    paint.dim(
+      `  ${name}: ${
+        Object.entries(parts).map(([part, e]) => part === "bind" ? e : `${part} ${e}`).join(", ")
+      }`,
+    )
+  );
+
+/** Who spoke to it and does not belong to it. */
+export const strangerLines = (status: ClusterStatus, paint: Paint): string[] =>
+  status.strangers.map((s) =>
+    paint.yellow(`  strangers: ${s.count} × ${s.kind}, for example ${s.sample}`)
+  );
 
 /** Follows a cluster on the terminal until it is told to stop. */
 export class ClusterScreen {

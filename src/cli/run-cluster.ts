@@ -10,10 +10,16 @@ import { ScalingFailed, ScalingRefused } from "../host/scaler.ts";
 import type { Listening } from "../service/mod.ts";
 import type { JournalStore } from "../journal/mod.ts";
 import { FileStore } from "../journal/stores/mod.ts";
-import { duration } from "../view/mod.ts";
 import type { LaunchStep } from "../drivers/processes.ts";
-import { ClusterScreen, failureLines, summaryLines } from "./cluster-screen.ts";
+import {
+  addressLines,
+  ClusterScreen,
+  failureLines,
+  strangerLines,
+  summaryLines,
+} from "./cluster-screen.ts";
 import { EXIT } from "./exit-codes.ts";
+import { followOperations, underWayText } from "./operations-screen.ts";
 import { terminal } from "./terminal.ts";
 
 export interface RunCluster {
@@ -45,7 +51,8 @@ export async function runCluster(run: RunCluster): Promise<number> {
   const stop = new AbortController();
   const interrupt = () => stop.abort(new Error("interrupted"));
   process.once("SIGINT", interrupt);
-  process.once("SIGTERM", interrupt);
+  // A process manager sends it to a whole group, and npm passes it on as well: twice is not more than once.
+  process.on("SIGTERM", interrupt);
 
   if (run.http !== undefined) assertGuarded(run.http.host, tokenOf(run.http));
 
@@ -63,10 +70,14 @@ export async function runCluster(run: RunCluster): Promise<number> {
   if (coordinator.earlier !== null) {
     say([paint.dim(`the run of before has ended and is kept in ${coordinator.earlier}`), ""]);
   }
-  if (!coordinator.report.fresh) say([reportText(coordinator.report), ""]);
+  if (!coordinator.report.fresh) {
+    const underWay = underWayText(coordinator);
+    say([reportText(coordinator.report), ...(underWay === undefined ? [] : [underWay]), ""]);
+  }
   const screen = run.json ? undefined : new ClusterScreen(out, () => coordinator.status());
   if (screen !== undefined) {
     coordinator.onEvent((event) => screen.event(event));
+    followOperations(coordinator, paint, (line) => screen.note(line));
     coordinator.observe((seen) => {
       const { type, rank, step } = seen as LaunchStep;
       if (type === "launch-step" && rank !== null) screen.step(rank, step);
@@ -89,10 +100,13 @@ export async function runCluster(run: RunCluster): Promise<number> {
     }
     await coordinator.ready({ signal: stop.signal });
     formed = true;
-    for (const target of run.scaleTo ?? []) {
-      await scale(coordinator, target, stop.signal, (text) => screen?.note(text));
-    }
+    for (const target of run.scaleTo ?? []) await scale(coordinator, target, stop.signal);
     if (run.hold) {
+      const status = coordinator.status();
+      screen?.note(
+        [...summaryLines(status, paint, !coordinator.report.fresh), ...addressLines(status, paint)]
+          .join("\n"),
+      );
       const why = await brokenOrStopped(coordinator, stop.signal);
       if (why !== undefined) throw why;
     }
@@ -110,7 +124,8 @@ export async function runCluster(run: RunCluster): Promise<number> {
     screen?.end();
     await api?.close();
     if (status.failure !== null) say(["", ...failureLines(status.failure, paint)]);
-    else if (status.phase === "formed") say(["", ...summaryLines(status, paint)]);
+    else if (status.phase === "formed" && !run.hold) say(["", ...summaryLines(status, paint)]);
+    say(strangerLines(status, paint));
     await page?.close();
     await coordinator.close();
     discard();
@@ -186,29 +201,15 @@ async function consoleOf(
   return await coordinatorConsole(coordinator, store, run.console);
 }
 
-/** Scales while the cluster serves, and says how it goes. */
+/** Scales while the cluster serves, until those who left are gone. */
 async function scale(
   coordinator: Coordinator,
   target: number,
   signal: AbortSignal,
-  note: (text: string) => void,
 ): Promise<void> {
-  const from = coordinator.scaling?.size ?? 0;
-  const began = Date.now();
   const operation = await coordinator.scale(target, { signal });
-  let phase = "";
-  const off = operation.onChange((record) => {
-    if (record.phase !== phase) note(`  ${from} to ${target} ranks: ${record.phase}`);
-    phase = record.phase;
-  });
-  try {
-    const { safeToDelete } = await operation.completed();
-    const leavers = safeToDelete.length === 0 ? "" : `; ranks ${safeToDelete.join(", ")} left`;
-    note(`  ${from} to ${target} ranks in ${duration(Date.now() - began)}${leavers}`);
-    await gone(coordinator, safeToDelete);
-  } finally {
-    off();
-  }
+  const { safeToDelete } = await operation.completed();
+  await gone(coordinator, safeToDelete);
 }
 
 /** Ranks that have left may still be ending: waits for their processes, but no longer than a leaver needs. */

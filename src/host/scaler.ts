@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Applied, KernelEvent, System } from "../kernel/mod.ts";
 import type { AnswerOperation } from "../machines/effects/scaling.ts";
 import {
+  currentOperation,
   type OperationPhase,
   operationPhase,
   type OperationRecord,
@@ -172,6 +173,11 @@ export class Scaler {
     const status = scalingStatus(this.#host.system);
     if (status === undefined) throw new ScalingRefused("this coordinator does not scale", null);
     return status;
+  }
+
+  /** The operation that runs, or else the last one that ended; null when there was none. Cheap to ask after every step. */
+  get current(): string | null {
+    return currentOperation(this.#host.system);
   }
 
   phase(operation: string): OperationPhase | undefined {

@@ -59,7 +59,7 @@ export function recordOf(failure: Failure, moment: Moment): FailureRecord {
     rank: rank ?? process?.ranks[0] ?? null,
     phase: failure.phase,
     sentence: sentence(failure, { ...moment, rank, of, process, waitedMs }),
-    remedy: FAILURES[failure.code].remedy,
+    remedy: remedy(failure, process),
     waitedMs,
     at,
     seq,
@@ -79,6 +79,17 @@ interface Told extends Moment {
   readonly of: RankStatus | undefined;
   readonly process: ProcessStatus | undefined;
   readonly waitedMs: number;
+}
+
+/** A process that was killed from outside cannot say why, and one that wrote nothing has no last lines. */
+function remedy({ code, detail }: Failure, process: ProcessStatus | undefined): string {
+  if (code !== "engine-exited") return FAILURES[code].remedy;
+  if (detail["signal"] === "SIGKILL") {
+    return "Find out who killed it (the kernel's out-of-memory killer writes to dmesg), then start again.";
+  }
+  return (process?.tail ?? []).length > 0
+    ? FAILURES[code].remedy
+    : "It wrote nothing; start it by hand to see why it ends, then start again.";
 }
 
 /** Since when the rank was in the phase that failed. */

@@ -63,6 +63,12 @@ export interface ScalingStatus {
   readonly held: string | null;
 }
 
+/** The operation that runs, or else the last one that ended; null when there was none. */
+export function currentOperation(system: System): string | null {
+  const context = operationsOf(system);
+  return context?.running?.operation ?? context?.ended.at(-1)?.operation ?? null;
+}
+
 /** In which phase an operation is, which is cheap to ask after every step. */
 export function operationPhase(system: System, operation: string): OperationPhase | undefined {
   const running = system.instances.get(`operation/${operation}`);

@@ -54,7 +54,7 @@ test("what is wrong is said in the first screen, in words, with what to do", { s
     assert.equal(await title(page).innerText(), "Failed");
     const banner = page.locator(".banner");
     assert.match(await banner.innerText(), /Rank 4 .* was killed by SIGKILL while loading/);
-    assert.match(await banner.innerText(), /What to do: Read its last lines below/);
+    assert.match(await banner.innerText(), /What to do: Find out who killed it/);
     const box = (await banner.boundingBox())!;
     assert.ok(box.y + box.height < 860, "visible without scrolling");
     assert.match(await page.locator(".failure").innerText(), /CUDA out of memory/);

@@ -89,6 +89,16 @@ test("SVG: well-formed, one group a step, the step asked for is marked, the same
   assert.equal(parseXml(toSequenceSvg([])).name, "svg");
 });
 
+test("a process that ends well has not crashed", () => {
+  const launches = [{ id: "e1", ranks: [1], argv: ["x"], env: {}, cwd: null, inherit: true }];
+  const run = new Run({ launches });
+  run.say("process/e1", { type: "exited", code: 0, signal: null, tail: [] });
+  const ends = stepsOfRun(run.steps).filter((s) => "on" in s && s.on === "process e1");
+  assert.deepEqual(ends.map((s) => [s.kind, "label" in s ? s.label : ""]), [
+    ["local", "exited, code 0"],
+  ]);
+});
+
 test("a run is told as messages, crashes and timeouts, with the states that changed", () => {
   const launches = [{ id: "e1", ranks: [1], argv: ["x"], env: {}, cwd: null, inherit: true }];
   const run = new Run({ launches });

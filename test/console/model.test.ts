@@ -89,7 +89,7 @@ test("the verdict says in one sentence how it stands, and what to do", () => {
   const failed = at(failedRun());
   assert.deepEqual([failed.level, failed.title, failed.seq], ["bad", "Failed", 21]);
   assert.match(failed.sentence, /^Rank 4 \(process engine-4, pid 4704\) was killed by SIGKILL/);
-  assert.match(failed.remedy!, /last lines/);
+  assert.match(failed.remedy!, /^Find out who killed it/);
   const forming = at(formingRun());
   assert.equal(forming.level, "working");
   assert.equal(

@@ -21,11 +21,14 @@ test("muster demo: four engines as processes form up, become six, then three, an
   assert.match(out, /✓ 4 ranks formed up in/);
   assert.match(out, /KV cache blocks: 28500 in all, 9000 to 10000 a rank/);
   for (const rank of [4, 5]) assert.match(out, new RegExp(`rank ${rank} ready`));
-  assert.match(out, /4 to 6 ranks: preparing\n[^]*4 to 6 ranks: committing\n[^]*4 to 6 ranks in /);
+  assert.match(
+    out,
+    /4 to 6 ranks: preparing\n[^]*4 to 6 ranks: committing\n[^]*4 to 6 ranks: completed after /,
+  );
   for (const rank of [3, 4, 5]) {
     assert.match(out, new RegExp(`rank ${rank} leaving\n[^]*rank ${rank} left`));
   }
-  assert.match(out, /6 to 3 ranks in .*; ranks 3, 4, 5 left/);
+  assert.match(out, /6 to 3 ranks: completed after .*; ranks 3, 4 and 5 left/);
   assert.match(out, /stopped: 6 processes ended, none is left/);
   for (const pid of pids.values()) assert.equal(alive(pid), false);
 });
@@ -119,4 +122,16 @@ test("Ctrl-C stops cleanly", async () => {
   assert.equal(code, 0, out);
   assert.match(out, /stopped: 2 processes ended, none is left/);
   assert.equal(engines.some(alive), false);
+});
+
+test("SIGTERM to the whole group and again from npm is one SIGTERM", async () => {
+  const serve = new Muster([...TWO, ...FAST]);
+  await serve.said(/cluster formed/);
+  const engines = [...pidsIn(serve.out).values()];
+  serve.kill("SIGTERM");
+  await until(() => !engines.every(alive), "it has begun to stop");
+  serve.kill("SIGTERM");
+  const { code, out } = await serve.ended;
+  assert.equal(code, 0, out);
+  assert.match(out, /stopped: 2 processes ended, none is left/);
 });

@@ -35,7 +35,34 @@ test("a rank killed while loading: one sentence says which, how, when and in wha
   );
   assert.equal(failure?.waitedMs, 100);
   assert.deepEqual(failure?.tail, ["loading"]);
-  assert.equal(failure?.remedy, FAILURES["engine-exited"].remedy);
+  assert.equal(
+    failure?.remedy,
+    "Find out who killed it (the kernel's out-of-memory killer writes to dmesg), then start again.",
+  );
+});
+
+test("what to do about an engine that ended: its last lines, or a look by hand where it wrote nothing", () => {
+  const remedyAfter = (exit: { code: number | null; signal: string | null; tail: string[] }) => {
+    const launches = [{ id: "e1", ranks: [1], argv: ["x"], env: {}, cwd: null, inherit: true }];
+    const run = new Run({ launches });
+    run.say("launcher", {
+      type: "keeperPlaced",
+      place: { mark: "m", directory: "/k" },
+      call: "2.1",
+    });
+    run.say("launcher", { type: "keeperUp", identity: { pid: 1, startTicks: 1, boot: "b" } });
+    run.say("process/e1", { type: "spawned", pid: 4711, call: "4.1" });
+    run.say("process/e1", { type: "exited", ...exit });
+    return statusOf(run.steps).failure?.remedy;
+  };
+  assert.equal(
+    remedyAfter({ code: 3, signal: null, tail: ["no GPU"] }),
+    FAILURES["engine-exited"].remedy,
+  );
+  assert.equal(
+    remedyAfter({ code: 3, signal: null, tail: [] }),
+    "It wrote nothing; start it by hand to see why it ends, then start again.",
+  );
 });
 
 test("whoever is missing at the deadline is listed", () => {

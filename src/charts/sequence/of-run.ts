@@ -134,12 +134,9 @@ function inputStep({ input }: RunStep, cast: Cast): SequenceStep {
   const from = cast.sender(to, event);
   if (event.type === "exited") {
     const how = event["signal"] ?? (event["code"] === null ? undefined : `code ${event["code"]}`);
-    return {
-      ...base,
-      kind: "crash",
-      on: from ?? on,
-      label: `exited${how === undefined ? "" : `, ${how}`}`,
-    };
+    const label = `exited${how === undefined ? "" : `, ${how}`}`;
+    // A process that ends well has not crashed.
+    return { ...base, kind: event["code"] === 0 ? "local" : "crash", on: from ?? on, label };
   }
   if (event.type === "resumed") return { ...base, kind: "restart", on };
   if (from === undefined || from === on) {

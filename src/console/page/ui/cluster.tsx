@@ -226,7 +226,11 @@ function Facts({ status }: { status: ClusterStatus }) {
             name="Cache blocks"
             value={`${status.blocks.sum.toLocaleString("en")} in all, ${
               status.blocks.min.toLocaleString("en")
-            } to ${status.blocks.max.toLocaleString("en")} a rank`}
+            } ${
+              status.blocks.min === status.blocks.max
+                ? "each"
+                : `to ${status.blocks.max.toLocaleString("en")} a rank`
+            }`}
           />
         )}
         {endpoints.map(([name, value]) => <Fact key={name} name={name} value={value} />)}
