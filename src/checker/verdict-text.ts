@@ -20,12 +20,14 @@ export function verdictText(verdict: Verdict): string {
     "generated",
     `${count(verdict.generated)} steps; ${count(verdict.stutters)} that change nothing left out`,
   );
-  row("depth", `${verdict.depth} steps`);
+  row("depth", verdict.depth === 1 ? "1 step" : `${verdict.depth} steps`);
   row(
     "frontier",
     verdict.frontier === 0
       ? "empty: nothing was left out"
-      : `${count(verdict.frontier)} states found, but not left`,
+      : `${count(verdict.frontier)} ${
+        verdict.frontier === 1 ? "state" : "states"
+      } found, but not left`,
   );
   row("bounds", boundsText(verdict));
   row("collisions", collisionsText(verdict));
