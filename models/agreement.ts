@@ -7,7 +7,7 @@
  */
 import { setup } from "xstate";
 import { type Chart, effect } from "../src/kernel/mod.ts";
-import { defineModel, type Model, put, type World } from "../src/checker/mod.ts";
+import { defineModel, type Model, ModelError, put, type World } from "../src/checker/mod.ts";
 
 type Decision = "commit" | "abort";
 type RankEvent =
@@ -95,6 +95,12 @@ export interface AgreementOptions {
 /** The commit of one operation among `ranks` old ranks. */
 export function agreement({ ranks = 2, original = [] }: AgreementOptions = {}): Model {
   const names = Array.from({ length: ranks }, (_, r) => `rank/${r}`);
+  for (const rank of original) {
+    if (rank < ranks) continue;
+    throw new ModelError(
+      `among ${ranks} ranks there is no rank ${rank} to follow the original's rule`,
+    );
+  }
   const votes = names.map((_, r) => `commit_ready/${r}`);
   const decided = (w: World, name: string) => w.in(name, "committed") || w.in(name, "aborted");
   return defineModel({

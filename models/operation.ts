@@ -3,7 +3,14 @@
  * may do at that height: they prepare, vote, decide together, finish, fail, fall silent. The operator asks, asks again, asks for
  * something else, and aborts, at any moment. How ranks do what they do is in `scaling.ts`.
  */
-import { defineModel, type Model, put, type Reducer, type World } from "../src/checker/mod.ts";
+import {
+  defineModel,
+  type Model,
+  ModelError,
+  put,
+  type Reducer,
+  type World,
+} from "../src/checker/mod.ts";
 import { effect, type Json, type KernelEvent, type Output, tell } from "../src/kernel/mod.ts";
 import {
   DEFAULT_SCALING_LIMITS,
@@ -189,6 +196,11 @@ function deeds(
 export function operationModel(options: OperationOptions = {}): Model {
   const { ranks = 2, target = 3, abort = true, strands = true, joinersEnd = true, next = false } =
     options;
+  if (target === ranks) {
+    throw new ModelError(
+      `from ${ranks} to ${target} ranks: nothing is scaled; give another target`,
+    );
+  }
   const setting = { operation: ID, oldSize: ranks, target };
   const old = Array.from({ length: ranks }, (_, r) => r);
   const fresh = Array.from({ length: Math.max(0, target - ranks) }, (_, i) => ranks + i);

@@ -9,6 +9,7 @@ import {
   defineModel,
   input,
   type Model,
+  ModelError,
   type Operation,
   type Outcome,
   put,
@@ -208,6 +209,11 @@ const nodeOf = (rank: number): string => `coordinator/${rank}`;
 export function scaling(options: ScalingOptions = {}): Model {
   const { ranks = 2, target = 3, crashes = 1, timeouts = 1, abort = false } = options;
   const { storeFaults = 0, losses = 0, closely = false, shared = false, earlier } = options;
+  if (target === ranks) {
+    throw new ModelError(
+      `from ${ranks} to ${target} ranks: nothing is scaled; give another target`,
+    );
+  }
   const old = Array.from({ length: ranks }, (_, r) => r);
   const configuration = (rank: number): Pick<ScalingConfiguration, "ranks" | "operations"> => ({
     ranks: [{

@@ -87,9 +87,13 @@ const stranger: Chart<Record<never, never>, { type: "knock" }> = setup({
 function originalStartup(
   name: string,
   properties: Properties,
-  extra: { readonly crashes?: readonly Crash[]; readonly processes?: Record<string, Process> } = {},
+  extra: {
+    readonly size?: number;
+    readonly crashes?: readonly Crash[];
+    readonly processes?: Record<string, Process>;
+  } = {},
 ): Model {
-  const ranks = ["engine/0", "engine/1"];
+  const ranks = Array.from({ length: extra.size ?? 2 }, (_, rank) => `engine/${rank}`);
   return defineModel({
     name,
     processes: {
@@ -116,6 +120,10 @@ function originalStartup(
     properties,
   });
 }
+
+/** The handshake of so many engines by the original's rules, in which nothing goes wrong: what recorded frames are held against. */
+export const originalHandshake = (size: number): Model =>
+  originalStartup(`the original's handshake of ${size} engines`, {}, { size });
 
 const survives = {
   always: { "the start-up does not fail": (w: World) => !w.in("front-end", "failed") },

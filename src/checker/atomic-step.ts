@@ -158,7 +158,11 @@ export class AtomicStep {
     const value = this.#read(column);
     if (value === undefined) return "nobody";
     const { to: place, outputs, kind } = value.behaviour.step(value.place, event);
-    this.#happened({ kind: "took", instance: to, event, how: kind });
+    this.#space.happened(
+      this.#cursor,
+      { kind: "took", instance: to, event, how: kind },
+      value.place,
+    );
     if (kind !== "taken") return kind;
     this.#write(column, this.#armedBy({ ...value, place }, outputs));
     this.#absorb(to, outputs);
@@ -233,7 +237,10 @@ export class AtomicStep {
           a.key < b.key ? -1 : 1
         );
       } else if (output.kind === "release") {
-        held = held.filter((h) => h.key !== output.key);
+        const { key } = output;
+        held = held.filter((h) => h.key !== key);
+        // An invoked actor whose state is left is stopped: nobody waits for it any more.
+        if (key.startsWith("invoked ")) calls = calls.filter((c) => c.slot !== key);
       }
     }
     return timers === value.timers && calls === value.calls && held === value.held

@@ -5,8 +5,11 @@ import {
   type KernelEvent,
   Local,
   type LocalOutput,
+  NotPortableError,
   type Output,
+  portabilityProblems,
 } from "../kernel/mod.ts";
+import { ModelError } from "./model.ts";
 
 /**
  * A process as a pair of pure functions over JSON. Good for peers that need no chart.
@@ -85,7 +88,10 @@ export class Behaviour {
 
   constructor(program: Program) {
     this.program = program;
-    if (isChart(program)) this.#local = new Local(program, { memoLimit: Infinity });
+    if (!isChart(program)) return;
+    const fatal = portabilityProblems(program).filter((p) => p.fatal);
+    if (fatal.length > 0) throw new NotPortableError(fatal);
+    this.#local = new Local(program, { memoLimit: Infinity, foreign: true });
   }
 
   get id(): string {
@@ -156,11 +162,16 @@ export class Behaviour {
   }
 
   #placeOf(state: Local["states"][number]): Place {
-    return this.places[state.index] ??= {
-      index: state.index,
-      key: state.key,
-      view: chartView(state.snapshot),
-    };
+    const known = this.places[state.index];
+    if (known !== undefined) return known;
+    const { snapshot, index, key } = state;
+    const strange = notJson(snapshot.context, "context");
+    if (strange !== undefined) {
+      throw new ModelError(
+        `chart ${this.id}: ${strange}. States are told apart by their JSON, so that contexts have to be JSON`,
+      );
+    }
+    return this.places[index] = { index, key, view: chartView(snapshot) };
   }
 
   #reduced(state: Json): Place {
@@ -173,6 +184,25 @@ export class Behaviour {
     }
     return place;
   }
+}
+
+/** Where a value is not what its JSON says, and why. */
+function notJson(value: unknown, path: string): string | undefined {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return undefined;
+  if (typeof value === "number") {
+    return Number.isFinite(value) ? undefined : `${path} is ${value}, which JSON has not`;
+  }
+  if (typeof value !== "object") return `${path} is ${typeof value}, which JSON has not`;
+  const isList = Array.isArray(value);
+  if (!isList && ![Object.prototype, null].includes(Object.getPrototypeOf(value))) {
+    return `${path} is a ${value.constructor?.name || "class instance"}, which JSON has not`;
+  }
+  for (const [name, item] of Object.entries(value)) {
+    if (item === undefined && !isList) continue;
+    const found = notJson(item, isList ? `${path}[${name}]` : `${path}.${name}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function chartView(snapshot: Local["states"][number]["snapshot"]): LocalView {

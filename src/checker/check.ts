@@ -1,9 +1,18 @@
 /** Checks a model: explores every interleaving within bounds and says what was found, and what that does not say. */
 import { Composition } from "./composition.ts";
+import { collisions } from "./fingerprint-table.ts";
+import { type Growth, growthOf } from "./growth.ts";
 import { type Lasso, liveness } from "./liveness.ts";
 import type { Bounds, Model } from "./model.ts";
 import type { Claim } from "./judge.ts";
-import { LayoutOutgrown, type Progress, Search, type SearchOptions } from "./search.ts";
+import {
+  LayoutOutgrown,
+  type Progress,
+  Search,
+  type SearchOptions,
+  type StopReason,
+} from "./search.ts";
+import { notSaid } from "./not-said.ts";
 import { Orbits } from "./symmetry.ts";
 import { type Trace, traceOf } from "./trace.ts";
 
@@ -16,7 +25,8 @@ export interface CheckOptions {
   readonly all?: boolean;
   /** Whether to use the model's symmetry (default: if it has one and no `eventually` or `leadsTo`). */
   readonly symmetry?: boolean;
-  readonly onProgress?: (progress: Progress) => void;
+  /** Told some times a second. What it returns ends the search there: the verdict is about what was explored until then. */
+  readonly onProgress?: (progress: Progress) => void | StopReason;
   /**
    * Keep a fingerprint of 64 bits of each state instead of the state itself (default false). Takes less memory; the verdict says how
    * many states may be expected to have been taken for others. Breadth-first only, without symmetry; `eventually` is not judged.
@@ -52,7 +62,7 @@ export interface Verdict {
   readonly order: "breadth-first" | "depth-first";
   readonly symmetric: boolean;
   readonly bounds: { readonly states?: number; readonly depth?: number; readonly within: boolean };
-  readonly stoppedBy: "violation" | "states" | "depth" | "within" | undefined;
+  readonly stoppedBy: "violation" | "states" | "depth" | "within" | StopReason | undefined;
   /** Distinct states, or orbits of states when symmetry is used. */
   readonly states: number;
   /** Steps taken: states counted once for each way that leads to them. */
@@ -69,6 +79,21 @@ export interface Verdict {
   readonly bits: number;
   /** Whether states were told apart by fingerprints, so that different ones may have been taken for one. */
   readonly fingerprints: boolean;
+  /** How many pairs of different states may be expected to have been taken for one. None where states are stored exactly. */
+  readonly collisions: number;
+  /** Where guards or actions threw. The chart's state stays then, as in production. */
+  readonly threw: readonly Thrown[];
+  /** When a bound was met: the parts of the states that took most values. */
+  readonly growth: readonly Growth[];
+  /** What a reader must not take from this verdict, a sentence each. */
+  readonly notSaid: readonly string[];
+}
+
+/** A guard or an action that threw. */
+export interface Thrown {
+  readonly chart: string;
+  readonly event: string;
+  readonly error: string;
 }
 
 /** An `eventually` or `leadsTo` was to be checked with symmetry, which would be unsound. */
@@ -92,18 +117,32 @@ export function check(model: Model, options: CheckOptions = {}): Verdict {
   return new Checking(model, options).run();
 }
 
+/**
+ * Explores a model as {@link check} does, and lets other things happen in between: a page stays alive, a signal is heard.
+ *
+ * @param options.signal ends the search where it is: the verdict is about what was explored until then, and `stoppedBy` says `interrupted`.
+ */
+export function checkAsync(
+  model: Model,
+  options: CheckOptions & { readonly signal?: AbortSignal } = {},
+): Promise<Verdict> {
+  return new Checking(model, options).runAsync(options.signal);
+}
+
 /** A check in the making, for those who want to look at the states afterwards. */
 export class Checking {
   readonly model: Model;
   readonly space: Composition;
   search: Search;
+  readonly options: CheckOptions;
   readonly #begin: () => Search;
-  readonly #options: CheckOptions;
   readonly #symmetric: boolean;
+  #inTurns = false;
+  #signal: AbortSignal | undefined;
 
   constructor(model: Model, options: CheckOptions = {}) {
     this.model = model;
-    this.#options = options;
+    this.options = options;
     this.space = new Composition(model);
     const { always = {}, sometimes = {}, eventually = {}, leadsTo = {}, rest } = model.properties;
     const temporal = Object.keys(eventually).length + Object.keys(leadsTo).length > 0;
@@ -139,7 +178,11 @@ export class Checking {
     if (options.all !== undefined) searching.all = options.all;
     if (fingerprints) searching.fingerprints = true;
     if (options.plain !== undefined) searching.plain = options.plain;
-    if (options.onProgress !== undefined) searching.onProgress = options.onProgress;
+    searching.onProgress = (progress) => {
+      const answer = options.onProgress?.(progress);
+      if (this.#signal?.aborted === true) return "interrupted";
+      return answer ?? (this.#inTurns ? "pause" : undefined);
+    };
     if (within !== undefined) searching.within = this.space.predicate("within", within);
     if (rest !== undefined) searching.rest = this.space.predicate("rest", rest);
     if (this.#symmetric) searching.orbit = new Orbits(this.space, model.symmetric!).isNew;
@@ -148,8 +191,24 @@ export class Checking {
   }
 
   run(): Verdict {
-    const { model } = this;
-    const search = this.#searched();
+    this.#inTurns = false;
+    this.#advance();
+    return this.#verdict();
+  }
+
+  /** As {@link run}, in turns with whatever else happens in this thread, until a signal ends it. */
+  async runAsync(signal?: AbortSignal): Promise<Verdict> {
+    this.#inTurns = true;
+    this.#signal = signal;
+    do {
+      await new Promise((resume) => setTimeout(resume));
+      this.#advance();
+    } while (this.search.paused);
+    return this.#verdict();
+  }
+
+  #verdict(): Verdict {
+    const { model, search } = this;
     const { sometimes = {}, eventually = {}, leadsTo = {} } = model.properties;
     const violations: Violation[] = search.violations.map(({ claim, state }) => ({
       property: claim,
@@ -157,7 +216,7 @@ export class Checking {
       trace: traceOf(this.space, search.path(state)),
     }));
     const complete = search.frontier === 0 &&
-      (violations.length === 0 || this.#options.all === true);
+      (violations.length === 0 || this.options.all === true);
     const inconclusive: string[] = [];
     const witnessed = new Set(search.witnesses.map((w) => w.claim));
     for (const name of Object.keys(sometimes)) {
@@ -179,8 +238,9 @@ export class Checking {
         goal,
       })),
     ];
-    const judged = this.#options.fingerprints !== true &&
-      (this.#options.all === true || violations.length === 0);
+    const ended = search.stoppedBy === "interrupted" || search.stoppedBy === "memory";
+    const judged = this.options.fingerprints !== true && !ended &&
+      (this.options.all === true || violations.length === 0);
     if (judged) {
       for (const { name, kind, from, goal } of temporal) {
         const lasso = liveness(
@@ -193,8 +253,8 @@ export class Checking {
         } else if (!complete) inconclusive.push(name);
       }
     } else inconclusive.push(...temporal.map((t) => t.name));
-    const { within, ...bounds } = { ...model.bounds, ...this.#options.bounds };
-    return {
+    const { within, ...bounds } = { ...model.bounds, ...this.options.bounds };
+    const verdict: Omit<Verdict, "notSaid"> = {
       model: model.name,
       outcome: violations.length > 0
         ? "violated"
@@ -210,7 +270,7 @@ export class Checking {
       properties: Object.keys(model.properties.always ?? {}).length +
         Object.keys(sometimes).length +
         temporal.length + (model.properties.rest === undefined ? 0 : 1),
-      order: this.#options.order ?? "breadth-first",
+      order: this.options.order ?? "breadth-first",
       symmetric: this.#symmetric,
       bounds: { ...bounds, within: within !== undefined },
       stoppedBy: search.stoppedBy ?? (complete ? undefined : "violation"),
@@ -222,15 +282,22 @@ export class Checking {
       seconds: search.seconds,
       bytes: search.bytes,
       bits: 32 * search.expander.layout.words,
-      fingerprints: this.#options.fingerprints === true,
+      fingerprints: this.options.fingerprints === true,
+      threw: thrownIn(this.space),
+      growth: ["interrupted", "memory", "states"].includes(search.stoppedBy ?? "")
+        ? growthOf(this.space)
+        : [],
+      collisions: this.options.fingerprints === true ? collisions(search.table.count) : 0,
     };
+    return { ...verdict, notSaid: notSaid(verdict) };
   }
 
   /** What was learned of the model stays when a search has to begin again, so that it does so a few times, early. */
-  #searched(): Search {
+  #advance(): void {
     for (;;) {
       try {
-        return this.search.run();
+        this.search.run();
+        return;
       } catch (error) {
         if (!(error instanceof LayoutOutgrown)) throw error;
         this.search = this.#begin();
@@ -241,4 +308,17 @@ export class Checking {
   #lassoTrace({ choices, loop }: Lasso): Trace {
     return traceOf(this.space, choices, loop);
   }
+}
+
+/** Each error of each chart once for each type of event. */
+function thrownIn({ behaviours }: Composition): Thrown[] {
+  const found = new Map<string, Thrown>();
+  for (const { id, log } of behaviours) {
+    for (const { event, step } of log) {
+      if (step.kind !== "failed") continue;
+      const thrown = { chart: id, event: event.type, error: step.error ?? "" };
+      found.set(JSON.stringify(thrown), thrown);
+    }
+  }
+  return [...found.values()];
 }

@@ -1,6 +1,6 @@
 /** A model as a space to search: every process, channel, key, timer and fault budget a component; everything that can happen an action. */
 import { AtomicStep } from "./atomic-step.ts";
-import { Behaviour, type LocalView, type Program } from "./behaviour.ts";
+import { Behaviour, type LocalView, type Place, type Program } from "./behaviour.ts";
 import type { Columns } from "./columns.ts";
 import {
   Components,
@@ -16,6 +16,14 @@ import type { Action, Cursor, Group, Part, Predicate, Space } from "./space.ts";
 import type { World } from "./world.ts";
 import type { KernelEvent } from "../kernel/mod.ts";
 
+/** Hears what happens in a step. */
+export interface Recorder {
+  /** @param place where the instance was that took something. */
+  happened(happening: Happening, place: Place | undefined): void;
+  /** What was told since the last step is no part of any. */
+  forget(): void;
+}
+
 /** What an action does, before its effects leave. False when it cannot happen after all. */
 export type Doing = (step: AtomicStep) => boolean;
 
@@ -26,8 +34,8 @@ export class Composition implements Space {
   readonly actions: Action[] = [];
   /** What can be started, by the name that charts use. */
   readonly charts: Map<string, Behaviour> = new Map();
-  /** Told of everything that happens in steps that are computed; for traces. */
-  recorder: ((happening: Happening) => void) | undefined;
+  /** Told of everything that happens in steps that are computed, and of those that come to nothing after all; for traces. */
+  recorder: Recorder | undefined;
   readonly faulty: Faulty;
   readonly #actionIds = new Map<string, number>();
   readonly #byProgram = new Map<Program, Behaviour>();
@@ -168,8 +176,8 @@ export class Composition implements Space {
     });
   }
 
-  happened(cursor: Cursor, happening: Happening): void {
-    this.recorder?.(happening);
+  happened(cursor: Cursor, happening: Happening, place?: Place): void {
+    this.recorder?.happened(happening, place);
     for (const { name, column } of this.#monitors) {
       const monitor = this.model.monitors![name]!;
       if (monitor.heeds?.(happening) === false) continue;
@@ -190,13 +198,16 @@ export class Composition implements Space {
     return id;
   }
 
+  /** Takes a step back that cannot happen after all. */
+  abandon(cursor: Cursor): void {
+    this.recorder?.forget();
+    cursor.reset();
+  }
+
   /** Emits what comes of an action, and what comes of it when the node crashes before all effects have left. */
   attempt(cursor: Cursor, action: Action, id: string, doing: Doing): void {
     const step = new AtomicStep(this, cursor);
-    if (!doing(step)) {
-      cursor.reset();
-      return;
-    }
+    if (!doing(step)) return this.abandon(cursor);
     step.settle();
     const effects = step.left;
     cursor.emit(this.action(action));

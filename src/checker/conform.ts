@@ -21,7 +21,7 @@ export interface Observation {
 export interface ConformOptions {
   /** Instances whose every input is recorded: such an input does not happen unseen. Default: those that the observations name. */
   readonly observed?: (instance: string) => boolean;
-  /** Actions that may happen unseen although they are about an observed instance (default: none). */
+  /** Actions that may happen unseen although they are about an observed instance (default: none). Seen, they are an observation too. */
   readonly hidden?: (action: Action) => boolean;
   /** States to look at between two observations (default 200,000). */
   readonly states?: number;
@@ -78,11 +78,9 @@ export function conform(
       choices.forEach(({ action, values }, choice) => {
         const to: Reached = { values, from: reached, choice };
         if (!isVisible(action)) unseen.push(to);
-        else {
-          visible.set(action.label, action);
-          const key = values.join();
-          if (shows(action, observation) && !next.has(key)) next.set(key, to);
-        }
+        else visible.set(action.label, action);
+        const key = values.join();
+        if (shows(action, observation) && !next.has(key)) next.set(key, to);
       });
       return unseen;
     });
@@ -155,6 +153,7 @@ const isObservable = (action: Action): boolean =>
   (action.to !== undefined && action.event !== undefined && action.kind !== "drop");
 
 function shows(action: Action, { to, event }: Observation): boolean {
+  if (!isObservable(action)) return false;
   if (action.kind === "restart") return to === SYSTEM && event.type === "resumed";
   return action.to === to && differences(event, action.event, "").length === 0;
 }

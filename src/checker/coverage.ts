@@ -2,20 +2,30 @@
  * What a check went through of each chart: states, transitions, pairs of transitions, guards both ways; and which faults struck in which
  * states. A property that holds in a model that never goes anywhere says nothing.
  */
-import type { AnyStateMachine, StateNode } from "xstate";
-import type { Behaviour, Place, Taken } from "./behaviour.ts";
-import type { Checking } from "./check.ts";
+import type { AnyStateMachine } from "xstate";
+import type { MicroTransition } from "../kernel/mod.ts";
+import type { Behaviour } from "./behaviour.ts";
+import { type Checking, UnsuitedFingerprintsError } from "./check.ts";
 import { Cursor } from "./space.ts";
-import { shown, type Trace, traceOf } from "./trace.ts";
+import {
+  type Node,
+  nodesWithin,
+  possibleAnswers,
+  stepsWithin,
+  type StepWithin,
+  transitionName,
+  transitionsOf,
+} from "./steps-within.ts";
+import { shown } from "./trace.ts";
 
 export interface ChartCoverage {
   readonly chart: string;
   readonly states: Covered;
-  /** By source state, event and position among the alternatives. */
+  /** By source state, event (none for `always`) and position among the alternatives. */
   readonly transitions: Covered;
-  /** Of two transitions, taken one right after the other by some instance. */
-  readonly pairs: number;
-  /** Each guard answered with yes, and with no. */
+  /** Of two transitions, taken one right after the other: `a then b`. All that the chart's structure allows; guards may allow fewer. */
+  readonly pairs: Covered;
+  /** Each guard answered with yes, and with no, where XState asked it. */
   readonly guards: Covered;
 }
 
@@ -30,59 +40,25 @@ export interface Coverage {
   readonly faults: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
-/** The coverage of a finished check. Walks over its states once more for the faults. */
+/**
+ * The coverage of a finished check. Takes each step of each chart once more, and walks over the states once more for the faults.
+ *
+ * @throws UnsuitedFingerprintsError when the states were not kept.
+ */
 export function coverageOf(checking: Checking): Coverage {
+  assertStatesKept(checking);
   const charts = checking.space.behaviours.flatMap((behaviour) =>
     behaviour.chart === undefined ? [] : [chartCoverage(behaviour, behaviour.chart)]
   );
   return { charts, faults: faultsByState(checking) };
 }
 
-/** How a state or a transition of a chart is reached first, by which instance. */
-export interface ReachedFirst {
-  readonly chart: string;
-  readonly what: string;
-  readonly instance: string;
-  /** The shortest run, if the check was breadth-first. */
-  readonly trace: Trace;
-}
-
-/** A run to every state and every transition of every chart that a finished check met, without anybody asking for them. */
-export function witnessesOf(checking: Checking): ReachedFirst[] {
-  const { search, space } = checking;
-  const found = new Map<string, ReachedFirst>();
-  const note = (chart: string, what: string, instance: string, choices: () => number[]): void => {
-    const key = `${chart} ${what}`;
-    if (!found.has(key)) {
-      found.set(key, { chart, what, instance, trace: traceOf(space, choices()) });
-    }
-  };
-  const nobody = new Map<string, Set<boolean>>();
-  for (let i = 0; i < search.table.count; i++) {
-    const values = search.values(i);
-    const here = new Map<string, Place>();
-    for (const { kind, name, column } of space.components.all) {
-      if (kind !== "instance") continue;
-      const value = space.components.instanceOf(column, values[column] ?? 0);
-      const chart = value?.behaviour.chart;
-      if (value === undefined || chart === undefined) continue;
-      here.set(name, value.place);
-      for (const id of activeIn(chart, value.place.view.value)) {
-        note(chart.id, id, name, () => search.path(i));
-      }
-    }
-    search.forEachEdge(i, (action, _, ordinal) => {
-      const { to, event } = space.actions[action]!;
-      const before = to === undefined ? undefined : here.get(to);
-      if (before === undefined || event === undefined) return;
-      const column = space.components.instance(to!);
-      const chart = space.components.instanceOf(column, values[column]!)!.behaviour.chart!;
-      for (const what of asked(chart, { before, event }, nobody)) {
-        note(chart.id, what, to!, () => [...search.path(i), ordinal]);
-      }
-    });
-  }
-  return [...found.values()];
+/** What looks at all states again needs them. */
+export function assertStatesKept({ options, model }: Checking): void {
+  if (options.fingerprints !== true) return;
+  throw new UnsuitedFingerprintsError(
+    `model ${model.name}: this looks at all states again, which fingerprints do not keep`,
+  );
 }
 
 /** Coverage in words: what was missed, and how much there is. */
@@ -93,7 +69,9 @@ export function coverageText({ charts, faults }: Coverage): string {
     lines.push(
       `${chart}: states ${of(states)}, transitions ${
         of(transitions)
-      }, pairs ${pairs}, guards both ways ${of(guards)}`,
+      }, pairs ${pairs.seen.length} of at most ${
+        pairs.seen.length + pairs.missed.length
+      }, guards both ways ${of(guards)}`,
       ...states.missed.map((s) => `  never in ${s}`),
       ...transitions.missed.map((t) => `  never took ${t}`),
       ...guards.missed.map((g) => `  never ${g}`),
@@ -108,9 +86,6 @@ export function coverageText({ charts, faults }: Coverage): string {
   return lines.join("\n");
 }
 
-// deno-lint-ignore no-explicit-any
-type Node = StateNode<any, any>;
-
 /** The states of its chart that a program was ever in, by their ids. */
 export function activeStates({ chart, places }: Behaviour): Set<string> {
   if (chart === undefined) return new Set();
@@ -118,23 +93,18 @@ export function activeStates({ chart, places }: Behaviour): Set<string> {
 }
 
 function chartCoverage(behaviour: Behaviour, chart: AnyStateMachine): ChartCoverage {
-  const nodes = allNodes(chart.root as Node);
-  const active = activeStates(behaviour);
-  const taken = new Map<Taken, string[]>();
-  const answers = new Map<string, Set<boolean>>();
-  for (const entry of behaviour.log) taken.set(entry, asked(chart, entry, answers));
-  const names = nodes.flatMap((n) => transitionsOf(n));
-  const seen = new Set([...taken.values()].flat());
-  const guards = guardNames(nodes).flatMap((name) => [`${name} yes`, `${name} no`]);
-  const answered = new Set(
-    [...answers].flatMap(([name, a]) => [...a].map((yes) => `${name} ${yes ? "yes" : "no"}`)),
-  );
+  const nodes = nodesWithin(chart.root as Node);
+  const { steps, answers } = stepsWithin(behaviour, chart);
+  const transitions = nodes.flatMap(transitionsOf);
   return {
     chart: chart.id,
-    states: split(nodes.map((n) => n.id), active),
-    transitions: split(names, seen),
-    pairs: pairsOf(taken),
-    guards: split(guards, answered),
+    states: split(nodes.map((n) => n.id), activeStates(behaviour)),
+    transitions: split(
+      transitions.map(transitionName),
+      new Set(steps.flatMap((s) => s.taken.flat())),
+    ),
+    pairs: split(possiblePairs(nodes, transitions), pairsOf(steps)),
+    guards: split(possibleAnswers(nodes), answers),
   };
 }
 
@@ -143,12 +113,8 @@ const split = (all: readonly string[], seen: ReadonlySet<string>): Covered => ({
   missed: all.filter((name) => !seen.has(name)),
 });
 
-function allNodes(node: Node): Node[] {
-  return [node, ...Object.values(node.states as Record<string, Node>).flatMap(allNodes)];
-}
-
 /** Ids of the nodes that a state value is in. */
-function activeIn(chart: AnyStateMachine, value: unknown): string[] {
+export function activeIn(chart: AnyStateMachine, value: unknown): string[] {
   const root = chart.root as Node;
   const ids = [root.id];
   const enter = (node: Node, value: unknown): void => {
@@ -168,94 +134,70 @@ function activeIn(chart: AnyStateMachine, value: unknown): string[] {
   return ids;
 }
 
-/** Transitions that events cause. Those that are taken by themselves (`always`) are seen by the states that they lead to. */
-const transitionsOf = (node: Node): string[] =>
-  [...(node.transitions as Map<string, readonly unknown[]>)].flatMap(([event, alternatives]) =>
-    event === ""
-      ? []
-      : alternatives.map((_, i) =>
-        `${node.id} on ${event}${alternatives.length > 1 ? ` #${i + 1}` : ""}`
-      )
-  );
+const pairName = (first: string, second: string): string => `${first} then ${second}`;
 
-interface Alternative {
-  readonly guard?: unknown;
-}
-
-function guardNames(nodes: readonly Node[]): string[] {
-  const names = new Set<string>();
-  for (const node of nodes) {
-    for (const [event, alternatives] of node.transitions as Map<string, readonly Alternative[]>) {
-      if (event === "") continue;
-      for (const { guard } of alternatives) if (guard !== undefined) names.add(nameOf(guard));
-    }
-  }
-  return [...names];
-}
-
-const nameOf = (guard: unknown): string => {
-  if (typeof guard === "string") return guard;
-  const { type, params } = guard as { type: string; params?: unknown };
-  return params === undefined ? type : `${type}(${JSON.stringify(params)})`;
-};
-
-/** The transitions that a step selected, asking the guards on the way. */
-function asked(
-  chart: AnyStateMachine,
-  { before, event }: Pick<Taken, "before" | "event">,
-  answers: Map<string, Set<boolean>>,
-): string[] {
-  const { value, context } = before.view;
-  const active = new Set(activeIn(chart, value));
-  const found: string[] = [];
-  const nodes = allNodes(chart.root as Node).filter((n) => active.has(n.id));
-  for (const node of nodes.filter((n) => !nodes.some((m) => m.parent === n))) {
-    for (let at: Node | undefined = node; at !== undefined; at = at.parent as Node | undefined) {
-      const alternatives = (at.transitions as Map<string, readonly Alternative[]>).get(event.type);
-      if (alternatives === undefined) continue;
-      const i = alternatives.findIndex(({ guard }) =>
-        guard === undefined || answer(chart, guard, context, event, answers)
-      );
-      if (i < 0) continue;
-      found.push(`${at.id} on ${event.type}${alternatives.length > 1 ? ` #${i + 1}` : ""}`);
-      break;
-    }
-  }
-  return found;
-}
-
-function answer(
-  chart: AnyStateMachine,
-  guard: unknown,
-  context: unknown,
-  event: unknown,
-  answers: Map<string, Set<boolean>>,
-): boolean {
-  const { type, params } = typeof guard === "string"
-    ? { type: guard, params: undefined }
-    : guard as { type: string; params?: unknown };
-  const implementation = (chart.implementations.guards as Record<string, unknown>)[type];
-  if (typeof implementation !== "function") return true;
-  const yes = implementation({ context, event }, params) === true;
-  const name = nameOf(guard);
-  answers.set(name, (answers.get(name) ?? new Set()).add(yes));
-  return yes;
-}
-
-function pairsOf(taken: ReadonlyMap<Taken, readonly string[]>): number {
-  const from = new Map<number, Set<string>>();
-  for (const [{ before }, names] of taken) {
-    const there = from.get(before.index) ?? new Set();
-    from.set(before.index, there);
-    for (const name of names) there.add(name);
+/** Pairs within a step, and from a step to the next that the same state takes. */
+function pairsOf(steps: readonly StepWithin[]): Set<string> {
+  const begun = new Map<number, Set<string>>();
+  for (const { before, taken: [first] } of steps) {
+    if (before === undefined || first === undefined) continue;
+    const names = begun.get(before.index) ?? new Set();
+    begun.set(before.index, names);
+    for (const name of first) names.add(name);
   }
   const pairs = new Set<string>();
-  for (const [{ step }, names] of taken) {
-    for (const first of names) {
-      for (const second of from.get(step.to.index) ?? []) pairs.add(`${first} then ${second}`);
+  const meet = (some: Iterable<string>, others: Iterable<string>): void => {
+    for (const first of some) for (const second of others) pairs.add(pairName(first, second));
+  };
+  for (const { to, taken } of steps) {
+    for (let i = 1; i < taken.length; i++) meet(taken[i - 1]!, taken[i]!);
+    const last = taken.at(-1);
+    if (last !== undefined) meet(last, begun.get(to.index) ?? []);
+  }
+  return pairs;
+}
+
+/** Pairs of which the second may start where the first leads, guards aside. */
+function possiblePairs(
+  nodes: readonly Node[],
+  transitions: readonly MicroTransition[],
+): string[] {
+  const byId = new Map(nodes.map((n) => [n.id, n]));
+  return transitions.flatMap((first) => {
+    const there = activeAfter(byId.get(first.source.id)!, first);
+    return transitions
+      .filter(({ source }) => there.has(source.id))
+      .map((second) => pairName(transitionName(first), transitionName(second)));
+  });
+}
+
+/** States that may be active after a transition. */
+function activeAfter(source: Node, { target }: MicroTransition): Set<string> {
+  const active = new Set<string>();
+  const all = (node: Node): void => {
+    for (const { id } of nodesWithin(node)) active.add(id);
+  };
+  const enter = (node: Node): void => {
+    active.add(node.id);
+    if (node.type === "history") all(node.parent as Node);
+    else if (node.type === "parallel") {
+      for (const region of Object.values(node.states)) enter(region);
+    } else for (const inner of node.initial?.target ?? []) enter(inner as Node);
+  };
+  const targets = target as readonly Node[] | undefined;
+  if (targets === undefined || targets.length === 0) all(source);
+  for (const node of targets ?? []) enter(node);
+  for (const node of targets?.length ? targets : [source]) {
+    for (let at: Node | undefined = node; at !== undefined; at = at.parent as Node | undefined) {
+      active.add(at.id);
+      const parent = at.parent as Node | undefined;
+      // The other regions may be anywhere.
+      if (parent?.type === "parallel") {
+        for (const region of Object.values(parent.states)) if (region !== at) all(region);
+      }
     }
   }
-  return pairs.size;
+  return active;
 }
 
 /** For each fault that a state allows, the states of all instances at that time. */

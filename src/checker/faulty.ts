@@ -78,7 +78,7 @@ export class Faulty {
       for (const keep of masks) {
         const step = new AtomicStep(this.#space, cursor);
         if (!step.spend(this.#budgetName(which), crash.budget) || !doing(step)) {
-          cursor.reset();
+          this.#space.abandon(cursor);
           return;
         }
         step.settle(keep);

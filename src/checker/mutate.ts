@@ -27,6 +27,9 @@ export type Fate =
 
 export interface MutationScore {
   readonly machine: string;
+  /** How many mutants the machine has. */
+  readonly all: number;
+  /** How many of them were judged. */
   readonly mutants: number;
   readonly caught: number;
   /** Of those caught: by nothing but a state, or a witness, that is not reached any more. */
@@ -57,12 +60,42 @@ export function mutationScore(
   machine: AnyStateMachine,
   options: MutationOptions = {},
 ): MutationScore {
+  let score: MutationScore | undefined;
+  for (score of scoring(models, machine, options));
+  return score!;
+}
+
+/**
+ * As {@link mutationScore}, and lets other things happen between one mutant and the next.
+ *
+ * @param options.signal ends it with the mutants that were judged until then.
+ */
+export async function mutationScoreAsync(
+  models: Model | readonly Model[],
+  machine: AnyStateMachine,
+  options: MutationOptions & { readonly signal?: AbortSignal } = {},
+): Promise<MutationScore> {
+  let score: MutationScore | undefined;
+  for (score of scoring(models, machine, options)) {
+    await new Promise((resume) => setTimeout(resume));
+    if (options.signal?.aborted === true) break;
+  }
+  return score!;
+}
+
+/** The score so far: before the first mutant, and after each. */
+function* scoring(
+  models: Model | readonly Model[],
+  machine: AnyStateMachine,
+  options: MutationOptions,
+): Generator<MutationScore> {
   const benches = [models].flat().map((model) => new Bench(model, machine, options.states))
     .sort((a, b) => a.states - b.states);
   const all = mutantsOf(machine);
   const every = Math.max(1, Math.ceil(all.length / (options.limit ?? all.length)));
   const score = {
     machine: machine.id,
+    all: all.length,
     mutants: 0,
     caught: 0,
     byWitness: 0,
@@ -70,6 +103,7 @@ export function mutationScore(
     equivalent: [] as string[],
     unreached: [] as string[],
   };
+  yield score;
   for (const mutant of all.filter((_, i) => i % every === 0)) {
     const fate = fateOf(mutant, benches);
     score.mutants++;
@@ -79,8 +113,8 @@ export function mutationScore(
     } else if (fate.is === "survivor") score.survivors.push(mutant.what);
     else score[fate.is].push(mutant.what);
     options.onMutant?.(mutant.what, fate);
+    yield score;
   }
-  return score;
 }
 
 /** Every chart that can run in a model. */
@@ -95,9 +129,10 @@ export const scoreOf = ({ mutants, caught, equivalent }: MutationScore): number 
 
 /** A score in words: one line, and what to look at below it. */
 export function mutationText(score: MutationScore): string {
-  const { machine, mutants, caught, byWitness, survivors, equivalent, unreached } = score;
+  const { machine, all, mutants, caught, byWitness, survivors, equivalent, unreached } = score;
+  const judged = mutants === all ? "" : ` (${mutants} of its ${all} mutants were tried)`;
   return [
-    `${machine}: ${caught} of ${mutants - equivalent.length} mutants caught (${
+    `${machine}${judged}: ${caught} of ${mutants - equivalent.length} mutants caught (${
       (100 * scoreOf(score)).toFixed(1)
     } %), ${
       caught - byWitness

@@ -6,6 +6,8 @@ export interface RegressionOptions {
   readonly from: string;
   /** What the module exports: a name, or an expression such as `agreement({ ranks: 2 })`. */
   readonly model: string;
+  /** What is imported from there, when it is not the first name of {@link model}: `default as model`. */
+  readonly imports?: string;
   /** Where the checker comes from (default `muster/checker`). */
   readonly checker?: string;
 }
@@ -14,10 +16,14 @@ export interface RegressionOptions {
  * The text of a test for `node:test` (Node and Deno). It fails as long as the counterexample is a run of the model, and says so; once the
  * model does something else, it passes.
  */
-export function regressionTest(violation: Violation, options: RegressionOptions): string {
+export function regressionTest(
+  violation: Pick<Violation, "property" | "trace">,
+  options: RegressionOptions,
+): string {
   const { from, model, checker = "muster/checker" } = options;
-  const imported = /^[\w$]+/.exec(model)?.[0] ?? model;
-  const steps = violation.trace?.steps ?? [];
+  const imported = options.imports ?? /^[\w$]+/.exec(model)?.[0] ?? model;
+  const { steps = [], loop } = violation.trace ?? {};
+  const again = loop === undefined ? "" : `, ${loop}`;
   const name = `${violation.property}: the run of ${steps.length} steps that broke it`;
   const lines = [
     'import assert from "node:assert/strict";',
@@ -29,7 +35,9 @@ export function regressionTest(violation: Violation, options: RegressionOptions)
     "  const run = [",
     ...steps.map((s) => `    ${JSON.stringify(s.action.label)},`),
     "  ];",
-    `  assert.equal(breaks(${model}, ${JSON.stringify(violation.property)}, run), undefined);`,
+    `  assert.equal(breaks(${model}, ${
+      JSON.stringify(violation.property)
+    }, run${again}), undefined);`,
     "});",
     "",
   ];

@@ -1,5 +1,5 @@
 /** Runs that somebody else chooses: by the words of each action, by numbers, at random. Every state on the way is judged. */
-import { hashText } from "../kernel/mod.ts";
+import { hashText, hex } from "../kernel/mod.ts";
 import { Composition } from "./composition.ts";
 import type { Model } from "./model.ts";
 import type { Action, Predicate } from "./space.ts";
@@ -22,7 +22,7 @@ export interface Run {
   readonly broken: string | undefined;
   /** The last state, as text: equal text, equal state. */
   readonly end: string;
-  /** Hash of everything that was done and what it led to. */
+  /** Hash of everything that was done and of what it changed. */
   readonly digest: string;
 }
 
@@ -33,6 +33,7 @@ export class Runner {
   readonly #claims: Predicate[];
   readonly #rest: Predicate | undefined;
   readonly #origin: Int32Array;
+  readonly #texts: string[][] = [];
 
   constructor(model: Model) {
     this.model = model;
@@ -63,8 +64,9 @@ export class Runner {
       if (next === undefined) break;
       choices.push(chosen!);
       actions.push(next.action);
+      const changed = this.#changes(walk.values, next.values);
       walk.move(next.values);
-      digest = `${hashText(`${digest} ${next.action.label} ${next.values.join()}`).lo >>> 0}`;
+      digest = hex(hashText(`${digest} ${next.action.label} ${changed}`));
       broken = this.#brokenBy(walk);
     }
     return { choices, actions, broken, end: endOf(walk.values), digest };
@@ -89,29 +91,26 @@ export class Runner {
     return traceOf(this.space, run.choices);
   }
 
+  /** What a step changed, as text. Numbers of values are no text: they only say in which order values came up. */
+  #changes(before: Int32Array, after: Int32Array): string {
+    let text = "";
+    for (const { column, name, show } of this.space.components.all) {
+      const value = after[column] ?? 0;
+      if (value === (before[column] ?? 0)) continue;
+      const texts = this.#texts[column] ??= [];
+      text += `${name}=${texts[value] ??= JSON.stringify(show(value)) ?? ""};`;
+    }
+    return text;
+  }
+
   #brokenBy(walk: Walk): string | undefined {
     return this.#claims.find((claim) => !walk.ask(claim.holds))?.name;
   }
 }
 
-const endOf = (values: Int32Array): string => {
+/** A state as text: equal text, equal state. */
+export const endOf = (values: Int32Array): string => {
   let last = values.length;
   while (last > 0 && values[last - 1] === 0) last--;
   return values.subarray(0, last).join();
 };
-
-/**
- * Whether a run, given by its actions in words, still breaks a property: its trace, or undefined when the model no longer allows the run or
- * the property holds in it.
- */
-export function breaks(
-  model: Model,
-  property: string,
-  labels: readonly string[],
-): Trace | undefined {
-  const runner = new Runner(model);
-  const run = runner.follow(labels);
-  return run.broken === property && run.actions.length === labels.length
-    ? runner.trace(run)
-    : undefined;
-}

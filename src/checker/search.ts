@@ -31,12 +31,16 @@ export interface SearchOptions {
   readonly rest?: Predicate;
   /** Tells whether no state of the same orbit was seen before. Asked once for each state that is new as such. */
   readonly orbit?: (values: Int32Array, columns: number) => boolean;
-  readonly onProgress?: (progress: Progress) => void;
+  /** Told five times a second. What it answers is done: go on with {@link Search.run} later, or stop here for a reason. */
+  readonly onProgress?: (progress: Progress) => void | "pause" | StopReason;
   /** Keep fingerprints of states that were left instead of the states. Breadth-first only, without orbits. */
   readonly fingerprints?: boolean;
   /** Look up every successor, also those that are known to have been seen (default false). For tests of the search itself. */
   readonly plain?: boolean;
 }
+
+/** Why somebody outside ends a search before its end. */
+export type StopReason = "interrupted" | "memory";
 
 /** How far a search is. */
 export interface Progress {
@@ -73,7 +77,9 @@ export class Search {
   /** States that were found, but not left, because of a bound. */
   frontier = 0;
   /** Which bound stopped the search, if any did. */
-  stoppedBy: "states" | "depth" | "within" | undefined;
+  stoppedBy: "states" | "depth" | "within" | StopReason | undefined;
+  /** Whether {@link run} was left before its end, to be called again. */
+  paused = false;
   readonly violations: Finding[] = [];
   readonly witnesses: Finding[] = [];
 
@@ -95,6 +101,9 @@ export class Search {
   readonly #ahead: number;
   readonly #arrivals: Arrivals | undefined;
   #stop = false;
+  #next = 0;
+  #rebundleAt = 1024;
+  readonly #stack: number[] = [0];
 
   constructor(space: Space, claims: readonly Claim[], options: SearchOptions = {}) {
     this.space = space;
@@ -121,15 +130,16 @@ export class Search {
     this.#judge(0, undefined);
   }
 
-  /** Runs to the end, to a bound, or to the first violation. */
+  /** Runs to the end, to a bound, to the first violation, or until it is told to pause. */
   run(): this {
     const began = performance.now();
     let told = began;
     const lifo = this.#options.order === "depth-first";
-    const stack: number[] = lifo ? [0] : [];
+    const stack = this.#stack;
     const limit = this.#options.states ?? Infinity;
-    let rebundleAt = 1024;
-    for (let next = 0; !this.#stop; next++) {
+    let rebundleAt = this.#rebundleAt;
+    this.paused = false;
+    for (let next = this.#next; !this.#stop; next++) {
       let index = next;
       if (lifo) {
         const top = stack.pop();
@@ -171,13 +181,24 @@ export class Search {
         const now = performance.now();
         if (now - told > 200) {
           told = now;
-          this.#options.onProgress({
+          const left = lifo ? stack.length : this.table.count - next - 1;
+          const answer = this.#options.onProgress({
             states: this.table.count,
             generated: this.generated,
             depth: this.depth,
-            frontier: lifo ? stack.length : this.table.count - next,
-            seconds: (now - began) / 1000,
+            frontier: left,
+            seconds: this.seconds + (now - began) / 1000,
           });
+          if (answer === "pause") {
+            this.paused = true;
+            this.#next = next + 1;
+            this.#rebundleAt = rebundleAt;
+            break;
+          } else if (answer !== undefined && left > 0 && !this.#stop) {
+            this.stoppedBy = answer;
+            this.frontier += left;
+            break;
+          }
         }
       }
     }

@@ -28,12 +28,14 @@ export interface Simulation {
   readonly runs: number;
   readonly steps: number;
   readonly seed: number;
+  readonly chooser: "uniform" | "pct";
   readonly seconds: number;
   /** Different states at the ends of runs. */
   readonly ends: number;
   readonly violation:
     | {
       readonly property: string;
+      readonly kind: "always" | "rest";
       /** Which run, from 0; with the seed it is found again. */
       readonly run: number;
       /** Steps of the run as it was found. */
@@ -47,12 +49,55 @@ export interface Simulation {
 
 /** Runs a model at random until a property breaks or all runs are made. A run in which nothing broke proves nothing. */
 export function simulate(model: Model, options: SimulateOptions = {}): Simulation {
+  const simulating = runs(model, options);
+  for (;;) {
+    const { done, value } = simulating.next();
+    if (done === true) return value;
+  }
+}
+
+/**
+ * As {@link simulate}, and lets other things happen in between.
+ *
+ * @param options.signal ends it with the runs that were made until then.
+ * @param options.onProgress is told some times a second.
+ */
+export async function simulateAsync(
+  model: Model,
+  options: SimulateOptions & {
+    readonly signal?: AbortSignal;
+    readonly onProgress?: (sofar: Simulation) => void;
+  } = {},
+): Promise<Simulation> {
+  const simulating = runs(model, options);
+  for (let told = performance.now();;) {
+    const { done, value } = simulating.next();
+    if (done === true || options.signal?.aborted === true) return value;
+    if (performance.now() - told < 200) continue;
+    options.onProgress?.(value);
+    await new Promise((resume) => setTimeout(resume));
+    told = performance.now();
+  }
+}
+
+/** One run after another; what they came to so far after each. */
+function* runs(model: Model, options: SimulateOptions): Generator<Simulation, Simulation> {
   const { runs = 1000, steps = 100, seed = 1, chooser = "uniform", changes = 2 } = options;
   const runner = new Runner(model);
   const began = performance.now();
   const ends = new Set<string>();
   let taken = 0;
   let longest = 0;
+  const sofar = (made: number, violation?: Simulation["violation"]): Simulation => ({
+    model: model.name,
+    runs: made,
+    steps: taken,
+    seed,
+    chooser,
+    seconds: (performance.now() - began) / 1000,
+    ends: ends.size,
+    violation,
+  });
   for (let r = 0; r < runs; r++) {
     const random = randomOf(seed, r);
     const choose = chooser === "uniform"
@@ -62,33 +107,20 @@ export function simulate(model: Model, options: SimulateOptions = {}): Simulatio
     longest = Math.max(longest, run.choices.length);
     taken += run.choices.length;
     ends.add(run.end);
-    if (run.broken === undefined) continue;
-    const shrunk = shortest(model, runner, run, options.searchStates ?? 100_000);
-    return {
-      model: model.name,
-      runs: r + 1,
-      steps: taken,
-      seed,
-      seconds: (performance.now() - began) / 1000,
-      ends: ends.size,
-      violation: {
+    if (run.broken !== undefined) {
+      const shrunk = shortest(model, runner, run, options.searchStates ?? 100_000);
+      return sofar(r + 1, {
         property: run.broken,
+        kind: model.properties.always?.[run.broken] === undefined ? "rest" : "always",
         run: r,
         found: run.choices.length,
         trace: shrunk.trace,
         shrunk: shrunk.how,
-      },
-    };
+      });
+    }
+    yield sofar(r + 1);
   }
-  return {
-    model: model.name,
-    runs,
-    steps: taken,
-    seed,
-    seconds: (performance.now() - began) / 1000,
-    ends: ends.size,
-    violation: undefined,
-  };
+  return sofar(runs);
 }
 
 /** Shrinks a broken run, and then looks by search whether there is a shorter one. */

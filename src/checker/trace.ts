@@ -1,5 +1,6 @@
 /** A run of a model as a list of steps: what happened, which choice it was, and what it changed. */
-import type { Composition } from "./composition.ts";
+import type { Place } from "./behaviour.ts";
+import type { Composition, Recorder } from "./composition.ts";
 import type { Happening } from "./model.ts";
 import { type Action, Cursor } from "./space.ts";
 
@@ -28,6 +29,12 @@ export interface Trace {
   readonly steps: readonly TraceStep[];
   /** For a lasso: the state (0 is the initial one) to which the last step leads back. */
   readonly loop?: number;
+}
+
+/** Something that happened in a step, and where the instance was that took it. */
+export interface Told {
+  readonly happening: Happening;
+  readonly place: Place | undefined;
 }
 
 /** A run that can be stepped: the plain code behind the search, without its memory. */
@@ -60,7 +67,8 @@ export class Walk {
   /** What can happen now, in the model's order. */
   choices(): { action: Action; values: Int32Array }[] {
     const found: { action: Action; values: Int32Array }[] = [];
-    this.#expand((action, values) => found.push({ action: this.space.actions[action]!, values }));
+    const named = this.#naming();
+    this.#expand((action, values) => found.push({ action: named(action), values }));
     return found;
   }
 
@@ -71,43 +79,66 @@ export class Walk {
 
   /** Takes a choice, and tells what happened. Undefined when there is no such choice. */
   take(choice: number): Omit<TraceStep, "index"> | undefined {
-    let count = 0;
     let taken: Omit<TraceStep, "index"> | undefined;
     let next = this.#values;
-    let happened: Happening[] = [];
-    const outer = this.space.recorder;
-    this.space.recorder = (happening) => happened.push(happening);
-    this.#forget = () => happened = [];
-    try {
-      this.#expand((action, values) => {
-        if (count++ === choice) {
-          next = values;
-          taken = {
-            choice,
-            action: this.space.actions[action]!,
-            changes: changesBetween(this.space, this.#values, values),
-            happened,
-          };
-        }
-        happened = [];
-      });
-    } finally {
-      this.space.recorder = outer;
-      this.#forget = () => {};
-    }
+    this.each((action, values, happened, nth) => {
+      if (nth !== choice) return;
+      next = values;
+      const changes = changesBetween(this.space, this.#values, values);
+      taken = { choice, action, changes, happened: happened.map((h) => h.happening) };
+    });
     this.#values = next;
     return taken;
   }
 
-  /** A step that changed nothing is no step. */
-  #forget: () => void = () => {};
+  /**
+   * Looks at each choice, with everything that would happen in it.
+   *
+   * @param stutters hears of steps that change nothing, which are no choices.
+   */
+  each(
+    visit: (action: Action, values: Int32Array, happened: readonly Told[], choice: number) => void,
+    stutters?: (happened: readonly Told[]) => void,
+  ): void {
+    let happened: Told[] = [];
+    let choice = 0;
+    const outer = this.space.recorder;
+    const recorder: Recorder = {
+      happened: (happening, place) => happened.push({ happening, place }),
+      forget: () => happened = [],
+    };
+    this.space.recorder = recorder;
+    const named = this.#naming();
+    try {
+      this.#expand((action, values) => {
+        visit(named(action), values, happened, choice++);
+        happened = [];
+      }, () => {
+        stutters?.(happened);
+        happened = [];
+      });
+    } finally {
+      this.space.recorder = outer;
+    }
+  }
+
+  /** Where one action has several outcomes in a state, the second and later ones say so: a run is told by its words. */
+  #naming(): (action: number) => Action {
+    const before = new Map<number, number>();
+    return (id) => {
+      const action = this.space.actions[id]!;
+      const nth = (before.get(id) ?? 0) + 1;
+      before.set(id, nth);
+      return nth === 1 ? action : { ...action, label: `${action.label} #${nth}` };
+    };
+  }
 
   #place(): void {
     const columns = Math.max(this.space.columns.count, this.#values.length);
     this.#cursor.place((into) => into.set(this.#values), columns);
   }
 
-  #expand(found: (action: number, values: Int32Array) => void): void {
+  #expand(found: (action: number, values: Int32Array) => void, stutters?: () => void): void {
     const groups = this.space.groups;
     for (let g = 0; g < groups.length; g++) {
       const { parts } = groups[g]!;
@@ -116,7 +147,8 @@ export class Walk {
         this.#cursor.collect(() => parts[p]!.expand(this.#cursor), (action, cursor) => {
           const moved = cursor.changed.some((c) => cursor.values[c] !== cursor.before(c));
           if (moved) found(action, cursor.values.slice());
-          else this.#forget();
+          // A step that changed nothing is no step.
+          else stutters?.();
         });
       }
     }

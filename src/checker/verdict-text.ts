@@ -1,6 +1,5 @@
 /** A verdict in words: what was explored, what was found, and what that does not say. */
 import type { Verdict } from "./check.ts";
-import { collisions } from "./fingerprint-table.ts";
 import type { Trace } from "./trace.ts";
 
 /** The whole verdict as lines of text. */
@@ -40,12 +39,21 @@ export function verdictText(verdict: Verdict): string {
   for (const { property, trace } of verdict.witnesses) {
     row("witness", `${property}: after ${steps(trace)}`);
   }
+  for (const { chart, event, error } of verdict.threw.slice(0, 5)) {
+    row("threw", `${chart} on ${event}: ${short(error)} (its state stays)`);
+  }
+  for (const { component, values, member } of verdict.growth) {
+    const most = member === undefined
+      ? ""
+      : `; of its context, ${member.name} took ${count(member.values)}`;
+    row("grows", `${component} took ${count(values)} values${most}`);
+  }
   for (const { property, kind, trace } of verdict.violations) {
     lines.push("", `${kind} violated: ${property}`);
     if (trace === undefined) lines.push("  no reachable state satisfies it");
     else lines.push(traceText(trace));
   }
-  lines.push("", ...notSaid(verdict).map((line) => `  ${line}`));
+  lines.push("", "  What this does not say:", ...verdict.notSaid.map((line) => `  - ${line}`));
   return lines.join("\n");
 }
 
@@ -64,15 +72,22 @@ export function traceText(trace: Trace, options: { readonly changes?: boolean } 
   return lines.join("\n");
 }
 
-function headline({ outcome, model, violations, properties, inconclusive }: Verdict): string {
+function headline(verdict: Verdict): string {
+  const { outcome, model, violations, properties, inconclusive, stoppedBy } = verdict;
   switch (outcome) {
     case "ok":
       return `ok: ${model}: ${properties} properties hold in every run`;
     case "violated":
       return `violated: ${model}: ${violations.map((v) => v.property).join("; ")}`;
     case "inconclusive":
-      return `inconclusive: ${model}: nothing was found within the bounds${
-        inconclusive.length === 0 ? "" : `, which say nothing about: ${inconclusive.join("; ")}`
+      return `inconclusive: ${model}: nothing was found ${
+        stoppedBy === "interrupted" || stoppedBy === "memory"
+          ? "until the search was ended"
+          : "within the bounds"
+      }${
+        inconclusive.length === 0
+          ? ""
+          : `, and nothing can be said about: ${inconclusive.join("; ")}`
       }`;
   }
 }
@@ -83,42 +98,25 @@ function boundsText({ bounds, stoppedBy }: Verdict): string {
   if (bounds.depth !== undefined) parts.push(`${bounds.depth} steps`);
   if (bounds.within) parts.push("the model's own");
   const text = parts.length === 0 ? "none but the model's budgets" : parts.join(", ");
-  if (stoppedBy === undefined) return text;
-  return stoppedBy === "violation"
-    ? `${text}; stopped at the first violation`
-    : `${text}; stopped by: ${stoppedBy}`;
+  switch (stoppedBy) {
+    case undefined:
+      return text;
+    case "violation":
+      return `${text}; stopped at the first violation`;
+    case "interrupted":
+      return `${text}; interrupted`;
+    case "memory":
+      return `${text}; stopped before memory ran out: smaller numbers, --fingerprints or a larger heap go further`;
+    default:
+      return `${text}; stopped by: ${stoppedBy}`;
+  }
 }
 
-function collisionsText({ fingerprints, states }: Verdict): string {
+function collisionsText({ fingerprints, collisions }: Verdict): string {
   if (!fingerprints) return "impossible: states are compared in full, not by fingerprint";
   return `${
-    collisions(states).toExponential(1)
+    collisions.toExponential(1)
   } expected: pairs of different states that were taken for one, if fingerprints are as good as random`;
-}
-
-/** What a reader must not take from the verdict. */
-export function notSaid(verdict: Verdict): string[] {
-  const lines = ["What this does not say:"];
-  if (verdict.outcome === "ok") {
-    lines.push("- nothing about more processes, more faults or other faults than the model names;");
-  } else {
-    lines.push("- nothing about states beyond those explored;");
-  }
-  lines.push(
-    "- nothing about durations: a timer that is armed may fire at any time, late or early;",
-    "- nothing about what the model leaves out: drivers, sockets, memory, the contents that it abstracts.",
-  );
-  if (verdict.fingerprints) {
-    lines.push(
-      "- fingerprints: a state that was taken for another one was not explored, nor what only it leads to; `eventually` is not checked in this mode.",
-    );
-  }
-  if (verdict.symmetric) {
-    lines.push(
-      "- symmetry: one state of each orbit was explored; `eventually` is not checked in this mode.",
-    );
-  }
-  return lines;
 }
 
 const count = (n: number): string => n.toLocaleString("en-US");

@@ -71,6 +71,25 @@ export interface LocalOptions {
   readonly memoLimit?: number;
   /** Ask XState again for every n-th step that it was not asked for, and throw if it differs: finds impure guards and actions (default 0: never). */
   readonly verifyEvery?: number;
+  /**
+   * For charts that were written for XState alone (default false): what they `emit` is an effect, and an actor that they `invoke` is a call of
+   * its name, open until the state is left. Nothing of it runs.
+   */
+  readonly foreign?: boolean;
+  /** Told of the transitions that each microstep takes: an event's, those of raised events, and those without an event. */
+  readonly onMicrostep?: (transitions: readonly MicroTransition[]) => void;
+}
+
+/** A transition as XState has it. */
+export interface MicroTransition {
+  readonly source: {
+    readonly id: string;
+    readonly transitions: ReadonlyMap<string, readonly MicroTransition[]>;
+    readonly always?: readonly MicroTransition[];
+  };
+  /** Empty for one that needs no event. */
+  readonly eventType: string;
+  readonly target?: readonly { readonly id: string }[];
 }
 
 /** A guard or an action gave two answers to the same question. */
@@ -109,6 +128,7 @@ export class Local {
   #captured: CapturedAction[] = [];
   readonly #memoLimit: number;
   readonly #verifyEvery: number;
+  readonly #foreign: boolean;
   readonly #restarts = new Map<string, RestartPolicy>();
   readonly #events: ReadonlySet<string>;
   // The shape is xstate's own; the cast keeps it in this file.
@@ -120,10 +140,11 @@ export class Local {
     this.interned = options.interned ?? true;
     this.#memoLimit = options.memoLimit ?? 50_000;
     this.#verifyEvery = options.verifyEvery ?? 0;
+    this.#foreign = options.foreign ?? false;
     this.#events = new Set(machine.events);
     this.#scope = {
       self: bystander,
-      system: bystander.system,
+      system: options.onMicrostep === undefined ? bystander.system : listening(options.onMicrostep),
       id: "",
       sessionId: "",
       defer() {},
@@ -250,8 +271,12 @@ export class Local {
         outputs.push({ kind: "arm", timer, delayMs: Number(params["delay"]), restart });
       } else if (type === "xstate.cancel") {
         outputs.push({ kind: "disarm", timer: String(params?.["sendId"]) });
+      } else if (type === "xstate.log") {
+        continue; // for people only
       } else if (type.startsWith("xstate.")) {
-        throw new Error(`${type} is outside the portable subset`);
+        const output = this.#foreign ? foreignOutput(type, params) : undefined;
+        if (output === undefined) throw new Error(`${type} is outside the portable subset`);
+        outputs.push(output);
       } else if (exec === undefined) {
         throw new Error(`there is no action ${type}`);
       } else {
@@ -286,6 +311,35 @@ export class Local {
     if (!same) throw new ImpureChartError(this.machine.id, event.type);
     return known;
   }
+}
+
+/** The system as XState sees it, with somebody who hears of every microstep. */
+const listening = (heard: NonNullable<LocalOptions["onMicrostep"]>): unknown =>
+  Object.create(bystander.system, {
+    _sendInspectionEvent: {
+      value: (event: { type: string; _transitions?: readonly MicroTransition[] }) => {
+        if (event.type === "@xstate.microstep") heard(event._transitions ?? []);
+      },
+    },
+  });
+
+/** What XState would do by itself, as data. */
+function foreignOutput(
+  type: string,
+  params: Readonly<Record<string, unknown>> | undefined,
+): LocalOutput | undefined {
+  switch (type) {
+    case "xstate.emit":
+      return { kind: "effect", effect: params!["event"] as KernelEvent };
+    case "xstate.spawnChild": {
+      const { id, src, input } = params as { id: string; src: string; input?: Json };
+      const effect = { type: src, id, ...(input === undefined ? {} : { input }) };
+      return { kind: "effect", effect, slot: `invoked ${id}` };
+    }
+    case "xstate.stopChild":
+      return { kind: "release", key: `invoked ${params?.["id"]}` };
+  }
+  return undefined;
 }
 
 interface Node {

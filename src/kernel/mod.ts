@@ -18,6 +18,7 @@ export {
   type LocalOutput,
   type LocalState,
   type LocalStep,
+  type MicroTransition,
   type StepKind,
 } from "./local.ts";
 export { effect, hold, release, start, stop, tell } from "./outputs.ts";

@@ -12,6 +12,8 @@ export interface PortabilityProblem {
   /** State node id or implementation name. */
   readonly at: string;
   readonly reason: string;
+  /** Whether XState itself could not run it as a pure step either. Otherwise it only cannot be written down, or has a better way here. */
+  readonly fatal: boolean;
 }
 
 /** A chart is outside the portable subset. */
@@ -34,7 +36,8 @@ export function assertPortable(machine: AnyStateMachine): void {
 /** Every reason why a chart is outside the portable subset; empty when it is inside. */
 export function portabilityProblems(machine: AnyStateMachine): PortabilityProblem[] {
   const problems: PortabilityProblem[] = [];
-  const report = (at: string, reason: string) => problems.push({ chart: machine.id, at, reason });
+  const report: Report = (at, reason, fatal = false) =>
+    problems.push({ chart: machine.id, at, reason, fatal });
   plainData(machine.config as unknown, "", report);
   implementations(machine, report);
   const nodes = [...nodesOf(machine.root as unknown as Node)];
@@ -43,7 +46,7 @@ export function portabilityProblems(machine: AnyStateMachine): PortabilityProble
   return problems;
 }
 
-type Report = (at: string, reason: string) => void;
+type Report = (at: string, reason: string, fatal?: boolean) => void;
 
 interface TransitionConfig {
   readonly guard?: unknown;
@@ -100,11 +103,14 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
   "xstate.enqueueActions": "decides at run time which actions it takes; use guards instead",
 };
 
+/** What reaches out of the machine by itself, to something that a pure step does not have. */
+const FATAL = new Set(["xstate.sendTo", "xstate.spawnChild", "xstate.stopChild"]);
+
 function implementations(machine: AnyStateMachine, report: Report): void {
   for (const [name, action] of Object.entries(machine.implementations.actions)) {
     const type = (action as { type?: string } | undefined)?.type;
     const why = type === undefined ? undefined : FORBIDDEN[type];
-    if (why !== undefined) report(`action ${name}`, why);
+    if (why !== undefined) report(`action ${name}`, why, FATAL.has(type!));
   }
   for (const [name, guard] of Object.entries(machine.implementations.guards)) {
     const check = (guard as { check?: unknown } | undefined)?.check;
@@ -126,12 +132,16 @@ function references(machine: AnyStateMachine, node: Node, report: Report): void 
     const name = typeof reference === "string"
       ? reference
       : (reference as { type?: string } | undefined)?.type;
-    if (name === undefined || typeof reference === "function") return; // reported as an inline function
-    if (name.startsWith("xstate.")) {
-      if (name in FORBIDDEN) report(node.id, FORBIDDEN[name]!);
+    if (typeof reference === "function" || name === undefined) {
+      // An inline function is reported as such; what it does beside may be worse.
+      if (name !== undefined && FATAL.has(name)) report(node.id, FORBIDDEN[name]!, true);
       return;
     }
-    if (table[name] === undefined) report(node.id, `there is no ${what} ${name}`);
+    if (name.startsWith("xstate.")) {
+      if (name in FORBIDDEN) report(node.id, FORBIDDEN[name]!, FATAL.has(name));
+      return;
+    }
+    if (table[name] === undefined) report(node.id, `there is no ${what} ${name}`, true);
   };
   if (node.invoke.length > 0) {
     report(node.id, "invoke runs an actor; return start(...) from an entry action instead");
@@ -144,7 +154,7 @@ function references(machine: AnyStateMachine, node: Node, report: Report): void 
   }
   for (const name of Object.keys((node.config["after"] ?? {}) as object)) {
     if (!/^\d+$/.test(name) && delays[name] === undefined) {
-      report(node.id, `there is no delay ${name}; XState would fire it at once`);
+      report(node.id, `there is no delay ${name}; XState would fire it at once`, true);
     }
   }
   const timers =
@@ -171,7 +181,7 @@ function endless(nodes: readonly Node[], report: Report): void {
     const walk = (node: Node): void => {
       if (path.includes(node)) {
         const cycle = [...path.slice(path.indexOf(node)), node].map((n) => n.id).join(" -> ");
-        report(node.id, `unguarded eventless transitions in a circle: ${cycle}`);
+        report(node.id, `unguarded eventless transitions in a circle: ${cycle}`, true);
         return;
       }
       if (done.has(node)) return;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
   type Action,
@@ -10,6 +11,7 @@ import {
 import type { Input } from "../../src/kernel/mod.ts";
 import { JournalReader } from "../../src/journal/mod.ts";
 import { FileStore } from "../../src/journal/stores/mod.ts";
+import { conformFrames, isRecording } from "../../models/frames.ts";
 import { conformJournal } from "../../models/conformance.ts";
 import { startup } from "../../models/startup.ts";
 import { strayFrame } from "../../models/upstream/startup.ts";
@@ -88,6 +90,47 @@ test("frames of an original cluster are held against the original's rules", () =
   );
   assert.equal(twice.outcome, "differs");
   assert.equal(twice.explained, 3);
+});
+
+const recordings = ["0.12.0", "0.32.0"].flatMap((version) =>
+  readdirSync(`test/golden/vllm-${version}`)
+    .filter((name) => !name.endsWith(".run.jsonl"))
+    .map((name) => `test/golden/vllm-${version}/${name}`)
+);
+
+for (const path of recordings) {
+  test(`${path}: what real engines said and were told is a run of the original's handshake`, () => {
+    const text = readFileSync(path, "utf8");
+    assert.equal(isRecording(text), true);
+    const result = conformFrames(text);
+    assert.equal(result.outcome, "conforms", conformanceText(result));
+    assert.deepEqual([result.observations, result.run.steps.length], [6, 10]);
+    assert.ok(result.leftOut["messages on the socket input"]! > 0);
+  });
+}
+
+test("a recording that is no run of the original's handshake is told apart by its line", () => {
+  const lines = readFileSync("test/golden/vllm-0.32.0/moe.jsonl", "utf8").trimEnd().split("\n");
+  const where = (change: (lines: string[]) => string[]) => {
+    const { outcome, unexplained } = conformFrames(change([...lines]).join("\n"));
+    return [outcome, unexplained?.observation.seq, unexplained?.observation.event.type];
+  };
+  assert.deepEqual(where((l) => l.filter((_, i) => i !== 1)), ["differs", 2, "init"]);
+  assert.deepEqual(where((l) => [...l.slice(0, 3), l[1]!, ...l.slice(3)]), ["differs", 4, "hello"]);
+  assert.deepEqual(
+    where((l) => l.map((line, i) => i === 1 ? line.replace("83a6", "c1a6") : line)),
+    ["differs", 2, "stray"],
+  );
+});
+
+test("what may happen unseen may be seen, too", () => {
+  const seen: Observation[] = [
+    { to: "engine/0", event: { type: "start" } },
+    { to: "front-end", event: { type: "hello", rank: "engine/0" } },
+  ];
+  const hidden = (action: Action) => action.kind === "event";
+  assert.equal(conform(strayFrame.model, seen, { hidden }).outcome, "conforms");
+  assert.equal(conform(strayFrame.model, seen.slice(1), { hidden }).outcome, "conforms");
 });
 
 test("every random run of the model conforms to it", () => {

@@ -5,15 +5,23 @@ import {
   breaks,
   BrokenPropertyError,
   check,
+  defineModel,
   Exploration,
+  NotDeterministicError,
+  play,
+  randomOf,
   regressionTest,
   replay,
   ReplayError,
+  Runner,
   scheduleProperty,
+  schedules,
   simulate,
   toItf,
+  twice,
 } from "../../src/checker/mod.ts";
 import { agreement } from "../../models/agreement.ts";
+import { scaling } from "../../models/scaling.ts";
 import { duplicateHello } from "../../models/upstream/startup.ts";
 
 const original = agreement({ ranks: 3, original: [0, 1, 2] });
@@ -71,6 +79,59 @@ test("schedules over our ranks hold: each run is made twice and comes out the sa
   fc.assert(scheduleProperty(agreement({ ranks: 3 })), { seed: 1, numRuns: 200 });
 });
 
+test("a model whose steps depend on more than its state is found out: its runs are hashed and compared", () => {
+  let asked = 0;
+  const moody = defineModel({
+    name: "moody",
+    processes: {
+      it: {
+        runs: {
+          id: "it",
+          initial: () => ({ state: 0 }),
+          // The same words, and another state each time.
+          step: () => ({ state: ++asked }),
+        },
+        may: [{ type: "go" }],
+      },
+    },
+  });
+  const result = fc.check(scheduleProperty(moody), { seed: 1, numRuns: 20 });
+  assert.equal(result.failed, true);
+  assert.ok(result.errorInstance instanceof NotDeterministicError);
+  assert.match(
+    (result.errorInstance as Error).message,
+    /^model moody: the same schedule led to two runs; line \d+ is/,
+  );
+});
+
+test("a world that is no model follows the same schedules: steps, stretches, and faults of its own", () => {
+  const did: string[] = [];
+  const world = {
+    possible: () => did.length < 6 ? 3 : 0,
+    happen: (nth: number) => void did.push(`${nth}`),
+    fails: (fault: string) => void did.push(fault),
+  };
+  play([{ step: 4 }, { fault: "power" }, { stretch: 9, salt: 1 }, { fault: "disk" }], world);
+  assert.deepEqual(did, ["1", "power", "1", "0", "2", "0", "disk"]);
+  const some = fc.sample(schedules({ faults: fc.constant("power"), stretch: 5, steps: 9 }), {
+    seed: 1,
+    numRuns: 50,
+  }).flat();
+  assert.deepEqual(
+    [...new Set(some.map((s) => Object.keys(s).sort().join()))].sort(),
+    ["fault", "salt,stretch", "step"],
+  );
+});
+
+test("whoever makes a run twice is told the first line that differs", () => {
+  let n = 0;
+  assert.equal(twice("it", () => 7, String), 7);
+  assert.throws(
+    () => twice("it", () => ++n, (k) => `same\n${k}`),
+    /it: the same schedule led to two runs; line 2 is\n {2}1\nand\n {2}2/,
+  );
+});
+
 test("a trace file is ITF, replays to the same trace, and is refused by a model that does something else", () => {
   const trace = check(original).violations[0]!.trace!;
   const itf = toItf(trace, DIVERGED);
@@ -92,6 +153,24 @@ test("the run as a list of words breaks the original and not ours", () => {
   const labels = check(original).violations[0]!.trace!.steps.map((s) => s.action.label);
   assert.equal(breaks(original, DIVERGED, labels)?.steps.length, 5);
   assert.equal(breaks(agreement({ ranks: 3 }), DIVERGED, labels), undefined);
+});
+
+test("two outcomes of one action have different words, so that a run in words is one run", () => {
+  const model = scaling({ crashes: 0, timeouts: 0, storeFaults: 1 });
+  const runner = new Runner(model);
+  const twice = new Set<string>();
+  for (let seed = 0; seed < 20; seed++) {
+    const random = randomOf(seed);
+    const run = runner.run((choices, step) => {
+      const labels = choices.map((c) => c.action.label);
+      assert.equal(new Set(labels).size, labels.length, labels.join("\n"));
+      for (const label of labels) if (/ #2$/.test(label)) twice.add(label.split("{")[0]!);
+      return step < 60 ? random(choices.length) : undefined;
+    });
+    const again = runner.follow(run.actions.map((a) => a.label));
+    assert.equal(again.digest, run.digest);
+  }
+  assert.ok(twice.has("rank/0/scaling/op: store.lookUp answers epochRead "), [...twice].join());
 });
 
 test("a counterexample prints a test for node:test", () => {

@@ -12,7 +12,9 @@ import {
   witnessesOf,
 } from "../../src/checker/mod.ts";
 import { startup } from "../../models/startup.ts";
-import { setup } from "xstate";
+import { assign, raise, setup } from "xstate";
+import { Composition } from "../../src/checker/composition.ts";
+import { Walk } from "../../src/checker/trace.ts";
 import { defineModel } from "../../src/checker/mod.ts";
 
 const door = setup({ guards: { hasKey: ({ context }) => (context as { key: boolean }).key } })
@@ -43,8 +45,116 @@ test("coverage tells states, transitions and guards that were never met", () => 
   assert.deepEqual(chart!.states.missed, ["door.broken"]);
   assert.deepEqual(chart!.transitions.missed, ["door.shut on push #2", "door.broken on mend"]);
   assert.deepEqual(chart!.guards.missed, ["hasKey no"]);
-  assert.equal(chart!.pairs, 2);
+  assert.deepEqual(chart!.pairs.seen, [
+    "door.shut on push #1 then door.open on pull",
+    "door.open on pull then door.shut on push #1",
+  ]);
+  assert.deepEqual(chart!.pairs.missed, [
+    "door.shut on push #2 then door.shut on push #1",
+    "door.shut on push #2 then door.shut on push #2",
+    "door.open on pull then door.shut on push #2",
+    "door.broken on mend then door.shut on push #1",
+    "door.broken on mend then door.shut on push #2",
+  ]);
   assert.match(coverageText(coverageOf(checking)), /never in door.broken/);
+});
+
+const relay = setup({
+  types: {} as { context: { n: number } },
+  guards: { isLarge: ({ context }) => context.n > 1 },
+  actions: { add: assign({ n: ({ context }) => context.n + 1 }) },
+}).createMachine({
+  id: "relay",
+  context: { n: 0 },
+  initial: "choosing",
+  states: {
+    choosing: {
+      always: [
+        { guard: "isLarge", target: "large" },
+        { guard: ({ context }) => context.n === 1, target: "one" },
+        { target: "none" },
+      ],
+    },
+    none: { on: { go: { target: "choosing", actions: ["add", raise({ type: "heard" })] } } },
+    one: { after: { 100: { target: "choosing", actions: "add" } }, on: { heard: {} } },
+    large: {},
+  },
+});
+const relayModel = defineModel({
+  name: "relay",
+  processes: { it: { runs: relay, may: [{ type: "go" }] } },
+});
+
+test("transitions without an event, of raised events and of delays, and inline guards, are covered where XState takes them", () => {
+  const checking = new Checking(relayModel);
+  checking.run();
+  const [chart] = coverageOf(checking).charts;
+  assert.deepEqual(chart!.transitions, {
+    seen: [
+      "relay.choosing always #1",
+      "relay.choosing always #2",
+      "relay.choosing always #3",
+      "relay.none on go",
+      "relay.one on heard",
+      "relay.one after 100",
+    ],
+    missed: [],
+  });
+  assert.deepEqual(chart!.guards, {
+    seen: [
+      "isLarge yes",
+      "isLarge no",
+      "the guard of relay.choosing always #2 yes",
+      "the guard of relay.choosing always #2 no",
+    ],
+    missed: [],
+  });
+  assert.deepEqual(chart!.pairs.seen, [
+    "relay.choosing always #2 then relay.one on heard",
+    "relay.choosing always #3 then relay.none on go",
+    "relay.none on go then relay.choosing always #2",
+    "relay.one on heard then relay.one after 100",
+    "relay.one after 100 then relay.choosing always #1",
+  ]);
+  assert.deepEqual(
+    witnessesOf(checking).map(({ what, trace }) => [what, trace.steps.map((s) => s.action.label)]),
+    [
+      ["relay", []],
+      ["relay.none", []],
+      ["relay.choosing always #3", []],
+      ["relay.one", ["it: go"]],
+      ["relay.none on go", ["it: go"]],
+      ["relay.choosing always #2", ["it: go"]],
+      ["relay.one on heard", ["it: go"]],
+      ["relay.large", ["it: go", "it: 100 passes"]],
+      ["relay.one after 100", ["it: go", "it: 100 passes"]],
+      ["relay.choosing always #1", ["it: go", "it: 100 passes"]],
+    ],
+  );
+});
+
+test("what one instance causes in another within a step has a run to it too", () => {
+  const checking = new Checking(startup({ engines: 1, launched: true }));
+  checking.run();
+  const seen = coverageOf(checking).charts.flatMap(({ transitions }) => transitions.seen);
+  const found = new Set(witnessesOf(checking).map(({ what }) => what));
+  assert.deepEqual(seen.filter((name) => !found.has(name)), []);
+});
+
+test("nothing that did not happen is told of a step", () => {
+  const space = new Composition(doorModel);
+  const walk = new Walk(space);
+  walk.take(0);
+  const { happened } = walk.take(0)!;
+  assert.deepEqual(happened.map((h) => h.kind === "took" && h.event.type), ["pull"]);
+});
+
+test("coverage and witnesses need the states", () => {
+  const checking = new Checking(doorModel, { fingerprints: true });
+  checking.run();
+  for (const look of [coverageOf, witnessesOf]) {
+    assert.throws(() => look(checking), /which fingerprints do not keep/);
+  }
 });
 
 test("mutants of guards and targets are made, and those that no property notices are listed", () => {
@@ -91,8 +201,8 @@ test("every state and transition that was met has a run to it, the shortest", ()
     [
       ["door", []],
       ["door.shut", []],
-      ["door.shut on push #1", ["door: push"]],
       ["door.open", ["door: push"]],
+      ["door.shut on push #1", ["door: push"]],
       ["door.open on pull", ["door: push", "door: pull"]],
     ],
   );

@@ -5,6 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { play as follow, twice } from "../../src/checker/mod.ts";
+import { told } from "./scaling/schedule.ts";
 import { World } from "./scaling/world.ts";
 
 /** So many steps in an order that `salt` gives, then something goes wrong, then the rest. */
@@ -21,19 +23,18 @@ const mixed: fc.Arbitrary<Mixed> = fc.record({
 });
 
 /** Rank 0 is ours and publishes, rank 1 is an original that is to leave. */
-function play({ steps, salt, fault }: Mixed): World {
-  const world = new World({ size: 2, upstream: [1] });
-  world.scaleEach(1);
-  for (let i = 0, pick = salt; i < steps; i++) {
-    const some = world.happenings().filter((h) => h.pace === "progress");
-    if (some.length === 0) break;
-    pick = (pick * 1_103_515_245 + 12_345) % 2_147_483_648;
-    world.happen(some[pick % some.length]!);
-  }
-  if (fault === "the original raises") world.raiseIn(1);
-  else world.killEngine(0);
-  return world;
-}
+const play = ({ steps, salt, fault }: Mixed): World =>
+  twice("a mixed cluster", () => {
+    const world = new World({ size: 2, upstream: [1] });
+    world.scaleEach(1);
+    const progress = () => world.happenings().filter((h) => h.pace === "progress");
+    follow<Mixed["fault"]>([{ stretch: steps, salt }, { fault }], {
+      possible: () => progress().length,
+      happen: (nth) => world.happen(progress()[nth]!),
+      fails: (what) => what === "the original raises" ? world.raiseIn(1) : world.killEngine(0),
+    });
+    return world;
+  }, told);
 
 /** Ordinary progress until nothing more happens. */
 function settle(world: World): void {

@@ -128,14 +128,13 @@ async function overlayFor(
 
 /** What the check of a model, with its default parameters, reached of a chart. */
 async function checkedOverlay(name: string, model: ChartModel, say: Say): Promise<ChartOverlay> {
-  const { models } = await import("../../../models/mod.ts");
+  const { models, valuesFor } = await import("../../../models/mod.ts");
   const { Checking } = await import("../../checker/mod.ts");
   const named = models[name];
   if (named === undefined) {
     throw new Refusal(`there is no model ${name}: ${Object.keys(models).join(", ")}`);
   }
-  const values = Object.entries(named.parameters).map(([key, p]) => [key, p.default] as const);
-  const checking = new Checking(named.build(Object.fromEntries(values)));
+  const checking = new Checking(named.build(valuesFor(name)));
   const verdict = checking.run();
   const found = checkedCharts(checking).get(model.id);
   if (found === undefined) throw new Refusal(`the model ${name} does not run ${model.id}`);
