@@ -6,6 +6,7 @@ import { defineModel, type Happening, type Model, type World } from "../src/chec
 import { type Json, start } from "../src/kernel/mod.ts";
 import { calls, groupCall, type GroupCallOutcome, utility } from "../src/machines/mod.ts";
 import { bystander, heard } from "./bystander.ts";
+import { counted } from "./words.ts";
 
 export interface GroupCallOptions {
   readonly ranks?: number;
@@ -69,7 +70,7 @@ export function groupCalls(options: GroupCallOptions = {}): Model {
     deadlineMs: 1000,
   };
   return defineModel({
-    name: `a utility of ${size} ranks, ${crashes} crashes`,
+    name: `a utility of ${counted(size, "rank")}, ${counted(crashes, "crash", "crashes")}`,
     charts: { calls, groupCall, utility },
     boots: { [NODE]: [start("calls", "calls", null)] },
     processes: {

@@ -18,6 +18,8 @@ export interface NamedModel {
   readonly what: string;
   readonly parameters: Readonly<Record<string, Parameter>>;
   build(values: Readonly<Record<string, number>>): Model;
+  /** The defect of the original in whose place this model stands: the name after `upstream/`. */
+  readonly original?: string;
 }
 
 /** A number of a model's. */
@@ -76,6 +78,7 @@ const many = (count: number | undefined): number | undefined => count === -1 ? u
 export const models: Readonly<Record<string, NamedModel>> = {
   "startup": {
     what: "start-up: our machines, simulated engines, processes and their keeper",
+    original: "stray-frame",
     parameters: {
       engines: { what: "ranks", default: 2, least: 1 },
       launched: { what: "1: launched by us; 0: remote", default: 0, most: 1 },
@@ -134,11 +137,12 @@ export const models: Readonly<Record<string, NamedModel>> = {
   },
   "scaling": {
     what: "scaling while serving: our machines on every rank, two stores, engines, ranks that join",
+    original: "agreement",
     parameters: {
-      ranks: { what: "ranks before", default: 2, least: 1, most: 8 },
+      ranks: { what: "ranks before", default: 3, least: 1, most: 8 },
       target: {
-        what: "ranks after; one more than before, unless it is given",
-        default: ({ ranks }) => ranks! + 1,
+        what: "ranks after; one fewer than before, unless it is given",
+        default: ({ ranks }) => Math.max(1, ranks! - 1),
         least: 1,
         most: 8,
       },
@@ -195,6 +199,7 @@ export const models: Readonly<Record<string, NamedModel>> = {
   },
   "dp-coordinator": {
     what: "the DP coordinator alone, and whatever it may be told at any moment",
+    original: "publish-starvation",
     parameters: {
       engines: { what: "engines", default: 2, least: 1 },
       waves: { what: "waves that engines tell of", default: 2 },
@@ -209,6 +214,7 @@ export const models: Readonly<Record<string, NamedModel>> = {
   },
   "waves": {
     what: "request waves: our coordinator, engines that run and rest together, a front-end",
+    original: "wave-latch",
     parameters: {
       engines: { what: "engines", default: 2, least: 1 },
       requests: { what: "requests that arrive", default: 1 },
@@ -231,6 +237,7 @@ export const models: Readonly<Record<string, NamedModel>> = {
   },
   "agreement": {
     what: "who decides about a commit: one write-once key",
+    original: "agreement",
     parameters: {
       ranks: { what: "old ranks", default: 2, least: 1 },
       original: { what: "how many of them follow the original's rule", default: 0 },

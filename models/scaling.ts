@@ -57,6 +57,7 @@ import {
   servingEngine,
   stepEngine,
 } from "../src/peers/engine-scaling.ts";
+import { counted } from "./words.ts";
 
 export interface ScalingOptions {
   /** Ranks before. Default 2. */
@@ -267,13 +268,13 @@ export function scaling(options: ScalingOptions = {}): Model {
     return [{ event, does }, ...faulty(failed, does), ...(does.length > 0 ? faulty(failed) : [])];
   };
   return defineModel({
-    name: `scaling from ${ranks} to ${target} ranks, ${crashes} crashes, ${timeouts} timeouts${
-      abort ? ", an abort" : ""
-    }${storeFaults > 0 ? `, ${storeFaults} store faults` : ""}${
-      losses > 0 ? `, ${losses} losses` : ""
-    }${shared ? ", told to commit" : ""}${
-      earlier === undefined ? "" : `, after an ${earlier} one`
-    }`,
+    name: `scaling from ${ranks} to ${counted(target, "rank")}, ${
+      counted(crashes, "crash", "crashes")
+    }, ${counted(timeouts, "timeout")}${abort ? ", an abort" : ""}${
+      storeFaults > 0 ? `, ${counted(storeFaults, "store fault")}` : ""
+    }${losses > 0 ? `, ${counted(losses, "loss", "losses")}` : ""}${
+      shared ? ", told to commit" : ""
+    }${earlier === undefined ? "" : `, after an ${earlier} one`}`,
     charts: Object.fromEntries(Object.entries(scalingCharts).map(([name, c]) => [name, c.machine])),
     boots: Object.fromEntries(old.map((r) => [nodeOf(r), bootScaling(configuration(r))])),
     processes: { engines: { runs: engines, input: ranks, may: (w) => meetings(w) } },

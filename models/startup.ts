@@ -24,6 +24,7 @@ import {
   type RunConfiguration,
 } from "../src/machines/mod.ts";
 import { simulatedEngine } from "../src/peers/engine.ts";
+import { counted } from "./words.ts";
 
 export interface StartupOptions {
   readonly engines?: number;
@@ -130,11 +131,12 @@ export function startup(options: StartupOptions = {}): Model {
   return startupOf(
     configuration(engines, launched),
     { ...options, timeouts },
-    `start-up of ${engines} ${
-      launched ? "launched" : "remote"
-    } engines, ${crashes} engine crashes, ${coordinatorCrashes} coordinator crashes, ${
-      timeouts ?? "any number of"
-    } timeouts`,
+    [
+      `start-up of ${counted(engines, `${launched ? "launched" : "remote"} engine`)}`,
+      counted(crashes, "engine crash", "engine crashes"),
+      counted(coordinatorCrashes, "coordinator crash", "coordinator crashes"),
+      timeouts === undefined ? "any number of timeouts" : counted(timeouts, "timeout"),
+    ].join(", "),
   );
 }
 

@@ -21,6 +21,7 @@ import {
   send as dispatch,
   wakeAgain,
 } from "../src/peers/front-end.ts";
+import { counted } from "./words.ts";
 
 export interface WavesOptions {
   readonly engines?: number;
@@ -221,9 +222,9 @@ export function waves(options: WavesOptions = {}): Model {
       : [{ type: "published", wave, running }];
   };
   return defineModel({
-    name: `waves of ${size} engines, ${requests} requests, ${pauses} pauses, ${crashes} crashes${
-      kept ? ", unread frames kept" : ""
-    } (${rule})`,
+    name: `waves of ${counted(size, "engine")}, ${counted(requests, "request")}, ${
+      counted(pauses, "pause")
+    }, ${counted(crashes, "crash", "crashes")}${kept ? ", unread frames kept" : ""} (${rule})`,
     processes: {
       waves: { runs: coordinator, input: input as unknown as Json },
       engines: {

@@ -2,7 +2,7 @@
  * What a check went through of each chart: states, transitions, pairs of transitions, guards both ways; and which faults struck in which
  * states. A property that holds in a model that never goes anywhere says nothing.
  */
-import type { AnyStateMachine } from "xstate";
+import type { AnyStateMachine, StateValue } from "xstate";
 import type { MicroTransition } from "../kernel/mod.ts";
 import type { Behaviour } from "./behaviour.ts";
 import { type Checking, UnsuitedFingerprintsError } from "./check.ts";
@@ -200,7 +200,7 @@ function activeAfter(source: Node, { target }: MicroTransition): Set<string> {
   return active;
 }
 
-/** For each fault that a state allows, the states of all instances at that time. */
+/** For each fault that a state allows, the states of all instances at that time, where they are names. */
 function faultsByState({ search, space }: Checking): Coverage["faults"] {
   const faults: Record<string, Record<string, number>> = {};
   const cursor = new Cursor();
@@ -214,9 +214,9 @@ function faultsByState({ search, space }: Checking): Coverage["faults"] {
     if (possible.size === 0) continue;
     const states = Object.entries(shown(space, search.values(i))).flatMap(([id, value]) => {
       const state = (value as { state?: unknown }).state;
-      return state === undefined
-        ? []
-        : [`${id} ${typeof state === "string" ? state : JSON.stringify(state)}`];
+      return isStateValue(state)
+        ? [`${id} ${typeof state === "string" ? state : JSON.stringify(state)}`]
+        : [];
     });
     for (const fault of possible) {
       const counts = faults[fault] ??= {};
@@ -225,3 +225,9 @@ function faultsByState({ search, space }: Checking): Coverage["faults"] {
   }
   return faults;
 }
+
+/** As a chart's: a name, or names within names. The state of a program of another kind may be anything, and is no class of states. */
+const isStateValue = (state: unknown): state is StateValue =>
+  typeof state === "string" ||
+  typeof state === "object" && state !== null && !Array.isArray(state) &&
+    Object.values(state).every(isStateValue);

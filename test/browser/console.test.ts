@@ -393,7 +393,8 @@ test("text in charts stays inside its state, in the browser's own measure", { sk
 
 test("with reduced motion nothing moves", { skip }, async () => {
   await onJournal(failedRun().text(), "?view=charts&of=rank/4/engine", async (page) => {
-    await page.locator("path.edge.last").waitFor();
+    // A straight edge has no width: to the browser it is there, but not visible.
+    await page.locator("path.edge.last").waitFor({ state: "attached" });
     const name = await page.locator("path.edge.last").evaluate((el) =>
       getComputedStyle(el).animationName
     );

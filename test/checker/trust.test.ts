@@ -11,6 +11,7 @@ import {
   UnfitModelError,
   witnessesOf,
 } from "../../src/checker/mod.ts";
+import { scaling } from "../../models/scaling.ts";
 import { startup } from "../../models/startup.ts";
 import { assign, raise, setup } from "xstate";
 import { Composition } from "../../src/checker/composition.ts";
@@ -215,4 +216,12 @@ test("faults are counted by the states in which they could strike", () => {
   const crash = faults["crash engine/0"]!;
   assert.ok(crash["engine/0 loading"]! > 0);
   assert.ok(crash['startup {"starting":"forming"}']! > 0);
+});
+
+test("only states with names are counted: what a model's own program keeps is no class of states", () => {
+  const checking = new Checking(scaling({ timeouts: 0 }));
+  checking.run();
+  const crash = coverageOf(checking).faults["crash coordinator/0"]!;
+  assert.ok(crash["rank/1/topology scaling"]! > 0);
+  assert.deepEqual(Object.keys(crash).filter((state) => state.startsWith("engines")), []);
 });

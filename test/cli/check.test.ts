@@ -5,6 +5,9 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { Command } from "commander";
+import { models } from "../../models/mod.ts";
+import { upstreamDefects } from "../../models/upstream/mod.ts";
+import { check } from "../../src/checker/mod.ts";
 import { checkCommand } from "../../src/cli/commands/check.ts";
 
 async function muster(...args: string[]): Promise<{ out: string; err: string; code: number }> {
@@ -36,6 +39,29 @@ test("a model that holds ends with 0 and says what was explored and what that do
   assert.match(out, /^ok: agreement among 3 ranks: 4 properties hold in every run/);
   assert.match(out, /80 distinct states/);
   assert.match(out, /What this does not say/);
+});
+
+test("where ours holds, the original's rules in its place follow, drawn, unless more was asked for", async () => {
+  const { out, code } = await muster("agreement");
+  assert.equal(code, 0);
+  const [ours, original] = out.split(
+    /^The original's rules in its place \(muster check upstream\/agreement\): /m,
+  );
+  assert.match(ours!, /^ok: /);
+  assert.match(original!, /^No object decides about the commit/);
+  assert.match(original!, /^1 +├── commit_ready\/0 = 1 ─▶│/m);
+  assert.match(original!, /^4 +│ +│◀─+ error = 1 ─+┤/m);
+  assert.doesNotMatch((await muster("agreement", "--coverage")).out, /The original's rules/);
+  assert.doesNotMatch((await muster("agreement", "--original", "2")).out, /The original's rules/);
+});
+
+test("every defect that a model of ours stands in the place of has a counterexample", () => {
+  const named = Object.values(models).flatMap(({ original }) => original ?? []);
+  assert.ok(named.length >= 5);
+  for (const name of named) {
+    const defect = upstreamDefects.find((d) => d.name === name);
+    assert.equal(check(defect!.model).outcome, "violated", name);
+  }
 });
 
 test("a violated model ends with 1, draws the counterexample, writes a trace and a test", async () => {
@@ -145,7 +171,7 @@ test("what cannot be carried out ends with 2 and says what there is", async () =
       [["startup", "--crashes", "-1"], /--crashes -1: it must be 0 or more/],
       [["startup", "--stops", "2"], /--stops 2: it must be from 0 to 1/],
       [["startup", "--engines", "1e3"], /--engines needs a whole number, not 1e3/],
-      [["scaling", "--target", "2"], /from 2 to 2 ranks: nothing is scaled/],
+      [["scaling", "--ranks", "2", "--target", "2"], /from 2 to 2 ranks: nothing is scaled/],
       [["operation", "--target", "2"], /from 2 to 2 ranks: nothing is scaled/],
       [["scaling", "--ranks", "9"], /--ranks 9: it must be from 1 to 8/],
       [["agreement", "--original", "3"], /among 2 ranks there is no rank 2/],

@@ -14,6 +14,8 @@ export interface Named {
   readonly model: Model;
   /** The module, what it exports, and the expression for the model. */
   readonly source: { readonly from: string; readonly imports: string; readonly model: string };
+  /** The defect of the original in whose place it stands. */
+  readonly original?: string | undefined;
 }
 
 /** A model of ours by its name, or one of somebody else's module: `./module.js#export`. */
@@ -29,6 +31,7 @@ export async function modelOf(
     return {
       model: known.build(values),
       source: { from: "muster/models", imports: "models", model },
+      original: known.original,
     };
   }
   const [path, wanted] = name.split("#");

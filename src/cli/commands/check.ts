@@ -182,6 +182,11 @@ async function search(
     out(`${verdictText(verdict)}\n`);
     if (violation !== undefined) out(`\n${await drawn(violation.trace!, flags.diagram)}\n`);
     if (test !== undefined) out(`\n${test}`);
+    const alone = coverage === undefined && reached === undefined && !flags.explore;
+    if (verdict.outcome === "ok" && named.original !== undefined && alone) {
+      const { originalText } = await import("../check/original.ts");
+      out(`\n${await originalText(named.original, flags.diagram)}\n`);
+    }
     if (coverage !== undefined) out(`\n${coverageText(coverage)}\n`);
     for (const { what, instance, run } of reached ?? []) {
       out(`\n${what}, by ${instance}, after ${run.length} steps\n`);
