@@ -76,7 +76,8 @@ interface ElkEdge {
   layoutOptions?: Record<string, string>;
 }
 
-const OPTIONS: Record<string, string> = {
+/** Of the whole picture. */
+const WHOLE: Record<string, string> = {
   "elk.algorithm": "layered",
   "elk.direction": "DOWN",
   "elk.hierarchyHandling": "INCLUDE_CHILDREN",
@@ -84,22 +85,21 @@ const OPTIONS: Record<string, string> = {
   "elk.json.shapeCoords": "ROOT",
   "elk.edgeRouting": "ORTHOGONAL",
   "elk.randomSeed": "1",
-  "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
-  "elk.layered.cycleBreaking.strategy": "MODEL_ORDER",
-  "elk.layered.nodePlacement.strategy": "BRANDES_KOEPF",
-  "elk.layered.nodePlacement.bk.fixedAlignment": "BALANCED",
-  "elk.layered.feedbackEdges": "true",
-  "elk.spacing.nodeNode": "28",
-  "elk.spacing.edgeNode": "16",
-  "elk.spacing.edgeEdge": "12",
+};
+
+/** Of each state that has states: what is said of the whole does not reach them. */
+const WITHIN: Record<string, string> = {
+  "elk.layered.nodePlacement.strategy": "NETWORK_SIMPLEX",
   "elk.spacing.edgeLabel": "4",
   "elk.spacing.labelLabel": "6",
   "elk.spacing.labelNode": "8",
-  "elk.spacing.componentComponent": "24",
-  "elk.layered.spacing.nodeNodeBetweenLayers": "28",
-  "elk.layered.spacing.edgeNodeBetweenLayers": "14",
-  "elk.layered.spacing.edgeEdgeBetweenLayers": "10",
 };
+
+/** Which arrows point upwards where there are cycles: from the initial state downwards, or as few as possible. */
+const CYCLES = ["DEPTH_FIRST", "GREEDY"] as const;
+
+/** The second way is taken only where its arrows are this much shorter. */
+const CLEARLY = 0.8;
 
 export interface LayoutOptions {
   /** Leaves room behind every trigger for the counts of an overlay. */
@@ -123,14 +123,30 @@ export async function layoutChart(
   const elk = new (Constructor as new () => { layout(graph: unknown): Promise<ElkNode> })();
   const texts = new Map(nodesOf(model).map((node) => [node.id, linesOf(node)]));
   const edges = groupEdges(model);
-  const graph = await elk.layout({
-    id: "@chart",
-    layoutOptions: { ...OPTIONS, "elk.padding": paddingOf(16, 16) },
-    children: [toElk(model.root, texts)],
-    edges: edges.map((edge) => toElkEdge(edge, options)),
-  });
-  return collect(graph, model, texts, edges);
+  const layOut = async (cycles: typeof CYCLES[number]): Promise<ChartLayout> => {
+    const within = { ...WITHIN, "elk.layered.cycleBreaking.strategy": cycles };
+    const graph = await elk.layout({
+      id: "@chart",
+      layoutOptions: { ...WHOLE, ...within, "elk.padding": paddingOf(16, 16) },
+      children: [toElk(model.root, texts, within)],
+      edges: edges.map((edge) => toElkEdge(edge, options)),
+    });
+    return collect(graph, model, texts, edges);
+  };
+  const [downwards, fewest] = [await layOut(CYCLES[0]), await layOut(CYCLES[1])];
+  return lengthOf(fewest) < CLEARLY * lengthOf(downwards) ? fewest : downwards;
 }
+
+/** Of all arrows together, in pixels. */
+const lengthOf = ({ edges }: ChartLayout): number =>
+  edges.reduce(
+    (sum, { points }) =>
+      points.reduce((length, { x, y }, i) => {
+        const before = points[i - 1] ?? { x, y };
+        return length + Math.abs(x - before.x) + Math.abs(y - before.y);
+      }, sum),
+    0,
+  );
 
 function toElkEdge({ id, source, target, lines }: EdgeGroup, options: LayoutOptions): ElkEdge {
   const { width, height } = sizeOf(lines, METRICS.label);
@@ -149,6 +165,7 @@ const paddingOf = (top: number, side: number): string =>
 function toElk(
   node: ChartNode,
   texts: ReadonlyMap<string, readonly TextLine[]>,
+  within: Record<string, string>,
 ): ElkNode {
   const lines = texts.get(node.id) ?? [];
   const text = sizeOf(lines, METRICS.text);
@@ -165,11 +182,12 @@ function toElk(
   return {
     id: node.id,
     layoutOptions: {
+      ...within,
       "elk.padding": paddingOf(top + 12, 16),
       "elk.nodeSize.constraints": "[MINIMUM_SIZE]",
       "elk.nodeSize.minimum": `(${width},${top + 20})`,
     },
-    children: [...dot, ...node.children.map((child) => toElk(child, texts))],
+    children: [...dot, ...node.children.map((child) => toElk(child, texts, within))],
   };
 }
 

@@ -22,6 +22,7 @@ export const chartStyle: string = [
   ".muster-chart .head.last{fill:var(--hot)}",
   ".muster-chart .head.missed{fill:var(--missed)}",
   ".muster-chart .mid{text-anchor:middle}",
+  ".muster-chart .before text{text-anchor:end}",
   ".muster-chart .inside{font-size:12px}",
   ".muster-chart .soft{fill:var(--soft)}",
   ".muster-chart .count{font-size:10px;text-anchor:end;fill:var(--soft)}",

@@ -46,7 +46,7 @@ export function toSvg(model: ChartModel, layout: ChartLayout, options: SvgOption
   for (const edge of layout.edges) lines.push(...edgeLines(edge, overlay));
   for (const edge of layout.edges) lines.push(...labelLines(edge, overlay));
   for (const placed of layout.nodes) {
-    lines.push(...compositeName(index.get(placed.id)!, placed, overlay));
+    lines.push(...compositeTexts(index.get(placed.id)!, placed, overlay));
   }
   for (const dot of layout.dots) {
     lines.push(`<circle class="dot" cx="${dot.x}" cy="${dot.y}" r="${METRICS.dot / 2}"/>`);
@@ -104,26 +104,32 @@ function nodeLines(
   if (visits !== undefined) {
     lines.push(`<text class="count" x="${x + width - 5}" y="${y + 11}">×${visits}</text>`);
   }
-  if (placed.lines.length > 0) {
-    if (!composite) {
-      const rule = y + METRICS.titleHeight;
-      lines.push(`<path class="rule" d="M${x} ${rule}h${width}"/>`);
-    }
-    placed.lines.forEach((line, i) => {
-      const at = y + METRICS.titleHeight + 15 + i * METRICS.line;
-      lines.push(textLine(line, x + METRICS.pad, at, "inside", overlay));
-    });
+  if (placed.lines.length > 0 && !composite) {
+    const rule = y + METRICS.titleHeight;
+    lines.push(
+      `<path class="rule" d="M${x} ${rule}h${width}"/>`,
+      ...linesInside(placed, "inside", overlay),
+    );
   }
   return [...lines, "</g>"];
 }
 
-/** The name of a composite stands above the arrows that enter it, on a halo of the background. */
-function compositeName(node: ChartNode, placed: PlacedNode, overlay: ChartOverlay): string[] {
+const linesInside = ({ x, y, lines }: PlacedNode, kind: string, overlay: ChartOverlay): string[] =>
+  lines.map((line, i) => {
+    const at = y + METRICS.titleHeight + 15 + i * METRICS.line;
+    return textLine(line, x + METRICS.pad, at, kind, overlay);
+  });
+
+/** What is written in a composite stands above the arrows that enter it, on a halo of the background. */
+function compositeTexts(node: ChartNode, placed: PlacedNode, overlay: ChartOverlay): string[] {
   if (node.children.length === 0) return [];
   const missed = overlay.coverage && node.parent !== undefined && !overlay.visits?.get(node.id);
   const classes = `name over${missed ? " missed" : ""}`;
   const at = `x="${placed.x + METRICS.pad}" y="${placed.y + 18}"`;
-  return [`<text class="${classes}" ${at}>${escapeXml(titleOf(node))}</text>`];
+  return [
+    `<text class="${classes}" ${at}>${escapeXml(titleOf(node))}</text>`,
+    ...linesInside(placed, "inside over", overlay),
+  ];
 }
 
 /** Arrow heads come in the colours that arrows have, because not every viewer knows `context-stroke`. */
@@ -158,13 +164,30 @@ function labelLines(edge: PlacedEdge, overlay: ChartOverlay): string[] {
   const { label } = edge;
   if (!label) return [];
   const last = overlay.last !== undefined && edge.transitions.includes(overlay.last);
+  const before = standsBefore(edge.points, label);
+  const x = before ? label.x + label.width - 2 : label.x + 2;
   return [
-    `<g class="label${last ? " last" : ""}">`,
+    `<g class="label${last ? " last" : ""}${before ? " before" : ""}">`,
     ...label.lines.map((line, i) =>
-      textLine(line, label.x + 2, label.y + 12 + i * METRICS.line, "label", overlay)
+      textLine(line, x, label.y + 12 + i * METRICS.line, "label", overlay)
     ),
     "</g>",
   ];
+}
+
+/** Whether a label stands left of its arrow: its text then ends there, so that nobody takes it for another arrow's. */
+function standsBefore(points: readonly Point[], label: NonNullable<PlacedEdge["label"]>): boolean {
+  const middle = label.y + label.height / 2;
+  const beside = points.flatMap((b, i) => {
+    const a = points[i - 1];
+    return a && a.x === b.x && Math.min(a.y, b.y) <= middle && middle <= Math.max(a.y, b.y)
+      ? [a.x]
+      : [];
+  });
+  const right = label.x + label.width;
+  const [left, after] = [beside.filter((x) => x <= label.x), beside.filter((x) => x >= right)];
+  if (after.length === 0) return false;
+  return left.length === 0 || Math.min(...after) - right < label.x - Math.max(...left);
 }
 
 function textLine(
