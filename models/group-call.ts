@@ -3,10 +3,10 @@
  * again. Whoever asked hears once, of every rank.
  */
 import { defineModel, type Happening, type Model, type World } from "../src/checker/mod.ts";
+import { counted } from "../src/checker/words.ts";
 import { type Json, start } from "../src/kernel/mod.ts";
 import { calls, groupCall, type GroupCallOutcome, utility } from "../src/machines/mod.ts";
 import { bystander, heard } from "./bystander.ts";
-import { counted } from "./words.ts";
 
 export interface GroupCallOptions {
   readonly ranks?: number;

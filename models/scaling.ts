@@ -17,6 +17,7 @@ import {
   send,
   type World,
 } from "../src/checker/mod.ts";
+import { counted } from "../src/checker/words.ts";
 import { effect, type Json, type KernelEvent, type Output } from "../src/kernel/mod.ts";
 import {
   bootScaling,
@@ -57,7 +58,6 @@ import {
   servingEngine,
   stepEngine,
 } from "../src/peers/engine-scaling.ts";
-import { counted } from "./words.ts";
 
 export interface ScalingOptions {
   /** Ranks before. Default 2. */

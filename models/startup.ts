@@ -16,6 +16,7 @@ import {
   send,
   type World,
 } from "../src/checker/mod.ts";
+import { counted } from "../src/checker/words.ts";
 import { effect, type KernelEvent, type Output, start } from "../src/kernel/mod.ts";
 import {
   boot as bootCluster,
@@ -24,7 +25,6 @@ import {
   type RunConfiguration,
 } from "../src/machines/mod.ts";
 import { simulatedEngine } from "../src/peers/engine.ts";
-import { counted } from "./words.ts";
 
 export interface StartupOptions {
   readonly engines?: number;

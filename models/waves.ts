@@ -5,6 +5,7 @@
  * A request is only served while every engine runs, because the experts of a model are spread over all of them.
  */
 import { defineModel, type Model, type Reducer, send, type World } from "../src/checker/mod.ts";
+import { counted } from "../src/checker/words.ts";
 import { effect, type Json, type Output } from "../src/kernel/mod.ts";
 import { waves as coordinator, type WavesInput } from "../src/machines/mod.ts";
 import {
@@ -21,7 +22,6 @@ import {
   send as dispatch,
   wakeAgain,
 } from "../src/peers/front-end.ts";
-import { counted } from "./words.ts";
 
 export interface WavesOptions {
   readonly engines?: number;

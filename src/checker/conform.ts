@@ -9,6 +9,7 @@ import { Composition } from "./composition.ts";
 import type { Model } from "./model.ts";
 import type { Action } from "./space.ts";
 import { type Trace, traceOf, Walk } from "./trace.ts";
+import { counted } from "./words.ts";
 
 /** Something that was seen: an event that an instance was given. Members that are not named may be anything. */
 export interface Observation {
@@ -113,9 +114,11 @@ export function conformanceText(conformance: Conformance): string {
   const { outcome, model, observations, explained, run, states, unexplained } = conformance;
   const hidden = run.steps.length - explained;
   const lines = [
-    `${outcome}: ${model}: ${explained} of ${count(observations, "observation")} explained, with ${
-      count(hidden, "hidden step")
-    }; ${count(states, "state")} ${states === 1 ? "is" : "are"} possible then`,
+    `${outcome}: ${model}: ${explained} of ${
+      counted(observations, "observation")
+    } explained, with ${counted(hidden, "hidden step")}; ${counted(states, "state")} ${
+      states === 1 ? "is" : "are"
+    } possible then`,
   ];
   if (unexplained !== undefined) {
     const { observation, nearest } = unexplained;
@@ -141,8 +144,6 @@ export function conformanceText(conformance: Conformance): string {
   }
   return lines.join("\n");
 }
-
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 /** The kernel's own address: a `resumed` there is a restart. */
 const SYSTEM = "@system";

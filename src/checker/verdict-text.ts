@@ -1,6 +1,7 @@
 /** A verdict in words: what was explored, what was found, and what that does not say. */
 import type { Verdict } from "./check.ts";
 import type { Trace } from "./trace.ts";
+import { counted } from "./words.ts";
 
 /** The whole verdict as lines of text. */
 export function verdictText(verdict: Verdict): string {
@@ -19,14 +20,12 @@ export function verdictText(verdict: Verdict): string {
     "generated",
     `${count(verdict.generated)} steps; ${count(verdict.stutters)} that change nothing left out`,
   );
-  row("depth", verdict.depth === 1 ? "1 step" : `${verdict.depth} steps`);
+  row("depth", counted(verdict.depth, "step"));
   row(
     "frontier",
     verdict.frontier === 0
       ? "empty: nothing was left out"
-      : `${count(verdict.frontier)} ${
-        verdict.frontier === 1 ? "state" : "states"
-      } found, but not left`,
+      : `${counted(verdict.frontier, "state")} found, but not left`,
   );
   row("bounds", boundsText(verdict));
   row("collisions", collisionsText(verdict));
@@ -120,8 +119,7 @@ function collisionsText({ fingerprints, collisions }: Verdict): string {
 }
 
 const count = (n: number): string => n.toLocaleString("en-US");
-const steps = (trace: Trace): string =>
-  trace.steps.length === 1 ? "1 step" : `${trace.steps.length} steps`;
+const steps = (trace: Trace): string => counted(trace.steps.length, "step");
 
 /** What differs: of two instances the state and the members of the context that are not the same. */
 function difference(before: unknown, after: unknown): string {

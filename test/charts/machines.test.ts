@@ -8,6 +8,7 @@ import {
   readScxml,
   scxmlFaults,
   toScxml,
+  toSvg,
 } from "../../src/charts/mod.ts";
 import { widthOf } from "../../src/charts/svg/measure.ts";
 import { parseXml } from "../../src/charts/xml.ts";
@@ -50,6 +51,26 @@ for (const model of models) {
       );
       assert.deepEqual(spilt, []);
     }
+  });
+
+  test(`${model.id}: the text of every label begins or ends at its own arrow`, async () => {
+    const layout = await layoutChart(model);
+    const labelled = layout.edges.filter((edge) => edge.label !== undefined);
+    const drawn = [
+      ...toSvg(model, layout).matchAll(/<g class="label( before)?">\n<text [^>]* x="([^"]+)"/g),
+    ];
+    assert.equal(drawn.length, labelled.length);
+    const astray = labelled.filter(({ label, points }, i) => {
+      const { y, height } = label!;
+      const beside = points.flatMap((b, j) => {
+        const a = points[j - 1];
+        const [high, low] = [Math.min(a?.y ?? b.y, b.y), Math.max(a?.y ?? b.y, b.y)];
+        return a?.x === b.x && high <= y + height && y <= low ? [b.x] : [];
+      });
+      const nearest = Math.min(...beside.map((x) => Math.abs(x - Number(drawn[i]![2]))));
+      return beside.length > 0 && nearest > 8;
+    });
+    assert.deepEqual(astray.map((edge) => edge.id), []);
   });
 
   test(`${model.id}: its SCXML is valid and reads back as the same chart`, () => {

@@ -95,10 +95,7 @@ const WITHIN: Record<string, string> = {
   "elk.spacing.labelNode": "8",
 };
 
-/** Which arrows point upwards where there are cycles: from the initial state downwards, or as few as possible. */
-const CYCLES = ["DEPTH_FIRST", "GREEDY"] as const;
-
-/** The second way is taken only where its arrows are this much shorter. */
+/** As few arrows upwards as possible, and not from the initial state downwards, where all arrows together get this much shorter. */
 const CLEARLY = 0.8;
 
 export interface LayoutOptions {
@@ -123,7 +120,7 @@ export async function layoutChart(
   const elk = new (Constructor as new () => { layout(graph: unknown): Promise<ElkNode> })();
   const texts = new Map(nodesOf(model).map((node) => [node.id, linesOf(node)]));
   const edges = groupEdges(model);
-  const layOut = async (cycles: typeof CYCLES[number]): Promise<ChartLayout> => {
+  const layOut = async (cycles: "DEPTH_FIRST" | "GREEDY"): Promise<ChartLayout> => {
     const within = { ...WITHIN, "elk.layered.cycleBreaking.strategy": cycles };
     const graph = await elk.layout({
       id: "@chart",
@@ -133,7 +130,7 @@ export async function layoutChart(
     });
     return collect(graph, model, texts, edges);
   };
-  const [downwards, fewest] = [await layOut(CYCLES[0]), await layOut(CYCLES[1])];
+  const [downwards, fewest] = [await layOut("DEPTH_FIRST"), await layOut("GREEDY")];
   return lengthOf(fewest) < CLEARLY * lengthOf(downwards) ? fewest : downwards;
 }
 
@@ -141,12 +138,12 @@ export async function layoutChart(
 const lengthOf = ({ edges }: ChartLayout): number =>
   edges.reduce(
     (sum, { points }) =>
-      points.reduce((length, { x, y }, i) => {
-        const before = points[i - 1] ?? { x, y };
-        return length + Math.abs(x - before.x) + Math.abs(y - before.y);
-      }, sum),
+      points.reduce((length, point, i) => length + distance(points[i - 1] ?? point, point), sum),
     0,
   );
+
+/** Along the lines of an orthogonal arrow. */
+export const distance = (a: Point, b: Point): number => Math.abs(a.x - b.x) + Math.abs(a.y - b.y);
 
 function toElkEdge({ id, source, target, lines }: EdgeGroup, options: LayoutOptions): ElkEdge {
   const { width, height } = sizeOf(lines, METRICS.label);

@@ -5,6 +5,7 @@ import { escapeXml } from "../xml.ts";
 import type { TextLine } from "./texts.ts";
 import {
   type ChartLayout,
+  distance,
   METRICS,
   type PlacedEdge,
   type PlacedNode,
@@ -230,8 +231,6 @@ function pathOf(points: readonly Point[]): string {
   });
   return path;
 }
-
-const distance = (a: Point, b: Point): number => Math.abs(a.x - b.x) + Math.abs(a.y - b.y);
 
 function toward(from: Point, to: Point, by: number): Point {
   const length = distance(from, to) || 1;

@@ -22,9 +22,10 @@ const RUNS = { numRuns: 500 };
 
 const snapshot: fc.Arbitrary<NodeSnapshot[]> = fc.array(
   fc.record({
-    free: fc.nat({ max: 9 }),
+    // Often plenty, so that many requests can be placed.
+    free: fc.oneof(fc.nat({ max: 9 }), fc.integer({ min: 4, max: 9 })),
     busy: fc.nat({ max: 4 }),
-    gpu: fc.nat({ max: 4 }).map(Boolean),
+    gpu: fc.nat({ max: 9 }).map(Boolean),
   }),
   { minLength: 1, maxLength: 6 },
 ).map((nodes) =>
@@ -39,7 +40,7 @@ const request: fc.Arbitrary<PlacementRequest> = fc.record({
   nodes: snapshot,
   deviceKey: fc.constant("GPU"),
   strategy: fc.constantFrom("strict" as const, "fill" as const, "span" as const),
-  size: fc.integer({ min: 1, max: 6 }),
+  size: fc.oneof(fc.integer({ min: 1, max: 2 }), fc.integer({ min: 1, max: 6 })),
   localSize: fc.nat({ max: 2 }),
   worldSize: fc.oneof(
     { weight: 3, arbitrary: fc.integer({ min: 1, max: 2 }) },
@@ -70,7 +71,7 @@ test("property: exactly the asked number of ranks, contiguous, each with all its
     }),
     RUNS,
   );
-  assert.ok(placed > RUNS.numRuns / 20, `only ${placed} requests could be placed`);
+  assert.ok(placed > RUNS.numRuns / 5, `only ${placed} requests could be placed`);
 });
 
 test("property: no device twice: no node gives more than it has free, local ranks are contiguous", () => {
@@ -207,7 +208,7 @@ test("property: adding then removing restores ranks and devices", () => {
     }),
     { numRuns: 2000 },
   );
-  assert.ok(added > 20, `only ${added} runs added ranks`);
+  assert.ok(added > 50, `only ${added} runs added ranks`);
 });
 
 test("property: whichever group fails, all that were created are removed, the newest first", () => {
